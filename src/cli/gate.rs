@@ -248,7 +248,8 @@ fn judged(
         None => gate::compare(&session.base, &session.head, &config.policy, &options),
     };
     comparison.notes.extend(args.measure.shard.note());
-    comparison.notes.splice(0..0, notices.iter().cloned());
+    let untracked = sides.iter().filter_map(SideInput::untracked_note);
+    comparison.notes.splice(0..0, notices.iter().cloned().chain(untracked));
     args.policy.downgrade(&mut comparison);
     crate::report::withhold(&mut comparison, args.report.disclose.unwrap_or(config.disclose));
     let written = (args.run.run.as_path(), baseline.is_none());
@@ -423,6 +424,7 @@ pub fn against_merge_base(
     base.name = SideName::Base;
     base.commit = Some(merge_base);
     base.dirty = Some(false);
+    base.untracked.clear();
     base.checkout = Some(checkout);
     let head = required(side(SideName::Head, &head_config)?)?;
     Ok((vec![base, head], notices))

@@ -92,8 +92,7 @@ pub fn judge(file: RunFile, label: &str, known: &TrustedInputs<'_>) -> Result<Co
     let options = CompareOptions { today: today.clone(), ..CompareOptions::default() };
     let mut comparison = compare_untrusted(&base, &head, &expected, policy, &options);
     comparison.notes.extend(is_edited.then(|| {
-        "tracked files of head differed from its commit when it was measured (`git status` in that job)"
-            .to_owned()
+        "files of head differed from its commit when it was measured (`git status` in that job)".to_owned()
     }));
     Ok(comparison)
 }

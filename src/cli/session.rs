@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use regex::Regex;
 
-use crate::config::{self, Config, Measure, Side};
+use crate::config::{self, Config, Measure, Model, Side};
 use crate::device;
 use crate::gate::Policy;
 use crate::git::{GitError, Repository};
@@ -338,9 +338,18 @@ pub fn side(name: SideName, config: &Config) -> Result<Option<SideInput>, CliErr
     // A suite may be outside any repository; it then has no commit.
     let repository = Repository::open(&config.root).ok();
     let commit = repository.as_ref().and_then(|repository| repository.head().ok()).map(|head| head.commit);
+    let of_models = config.models.iter().flat_map(Model::files).map(|file| side.sources.join(file));
+    let is_pinned = |file: &PathBuf| {
+        let name = file.strip_prefix(&side.sources).unwrap_or(file);
+        config.artifacts.iter().any(|artifact| artifact.is_at(name))
+    };
+    let files = of_models.chain(pipeline::named_by_flags(config, &side)).filter(|file| !is_pinned(file));
+    let untracked = repository.as_ref().and_then(|repository| repository.untracked(files).ok());
+    let untracked = untracked.unwrap_or_default();
     let dirty = repository.as_ref().and_then(|repository| repository.is_dirty().ok());
+    let dirty = dirty.map(|dirty| dirty || !untracked.is_empty());
     let config = config.clone();
-    Ok(Some(SideInput { lock, commit, dirty, ..SideInput::new(name, config, side) }))
+    Ok(Some(SideInput { lock, commit, dirty, untracked, ..SideInput::new(name, config, side) }))
 }
 
 /// The head's sources with the fixed reference toolchain of `[baseline]`, if there is one. Compile flags of

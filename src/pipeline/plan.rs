@@ -1,13 +1,14 @@
 //! Determines which benchmarks each side of a suite has, before anything is run.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 use regex::Regex;
 
 use crate::config::{CommandSpec, Config, Model, ModelSource, Side, Target};
 use crate::gate::{Expected, NumericsTolerance};
 use crate::git::{Checkout, Repository};
-use crate::model::{BenchmarkName, Metric, SideName, is_cpu};
+use crate::model::{BenchmarkName, Metric, SideName, excerpt, is_cpu};
 use crate::record::{PlanFile, ShardRecord};
 use crate::toolchain::Lock;
 
@@ -24,8 +25,10 @@ pub struct SideInput {
     pub lock: Lock,
     /// The commit of the sources, if they are in a repository.
     pub commit: Option<String>,
-    /// True if the working tree had uncommitted changes.
+    /// True if the working tree had uncommitted changes, or if the models or flags name untracked files.
     pub dirty: Option<bool>,
+    /// Untracked files that the models or flags name.
+    pub untracked: BTreeSet<PathBuf>,
     /// The checkout of the sources, if they are not in the working tree. It is deleted when its last side is
     /// dropped.
     pub checkout: Option<Checkout>,
@@ -35,7 +38,21 @@ impl SideInput {
     /// Creates a side whose sources are in a folder without a known commit, and whose tools are not locked.
     pub fn new(name: SideName, config: Config, side: Side) -> Self {
         let lock = Lock::default();
-        Self { name, anchor: false, config, side, lock, commit: None, dirty: None, checkout: None }
+        let untracked = BTreeSet::new();
+        Self { name, anchor: false, config, side, lock, commit: None, dirty: None, untracked, checkout: None }
+    }
+
+    /// Returns the sentence that untracked files were measured, if there are any.
+    pub fn untracked_note(&self) -> Option<String> {
+        let files: Vec<String> = self.untracked.iter().map(|path| path.display().to_string()).collect();
+        let commit = self.commit.as_deref().map_or("no commit", |commit| commit.get(..12).unwrap_or(commit));
+        let files = excerpt(&files.join(", "), 200);
+        (!files.is_empty()).then(|| {
+            format!(
+                "{} was measured with untracked files, which {commit} does not contain: {files}",
+                self.name
+            )
+        })
     }
 
     /// Returns whether the sources are complete. If a checkout is incomplete, anything could fail because of

@@ -1,7 +1,7 @@
 //! Opens a bundle on the machine with the device: unpacks it, checks it as a whole, and makes it ready to be
 //! verified and measured.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -97,6 +97,7 @@ pub async fn open_bundle(
             lock: Lock::default(),
             commit: side.commit.clone(),
             dirty: side.dirty,
+            untracked: BTreeSet::new(),
             checkout: None,
         });
     }

@@ -130,3 +130,44 @@ fn no_slow_night_becomes_the_baseline_it_is_judged_by() {
     }
     greens.none(3);
 }
+
+/// The commit of such a session does not contain what was measured.
+#[test]
+fn no_session_of_untracked_files_joins_the_baseline() {
+    let mut greens = Greens::default();
+    let suite = stored();
+    suite.world.write("flags.txt", "--iree-opt-level=O2\n");
+    let toml = suite.world.read("benchgate.toml");
+    suite.world.write(
+        "benchgate.toml",
+        toml.replace("[[target]]\n", "[[target]]\nflags = [\"--flagfile=flags.txt\"]\n"),
+    );
+    suite.world.write("notes.txt", "");
+    commit(&suite);
+    let update = || {
+        suite.run_on_a_quiet_host();
+        suite.world.run(["baseline", "update"])
+    };
+    let untrack = |file: &str| {
+        git(&suite, &["rm", "--quiet", "--cached", file]);
+        git(&suite, &["commit", "--quiet", "-m", "m"]);
+    };
+    // An untracked file that nothing names is no reason.
+    untrack("notes.txt");
+    update().expect_code(0);
+    commit(&suite);
+    for file in ["models/a.mlir", "data/y.npy", "flags.txt"] {
+        untrack(file);
+        greens.check(file, &update());
+        let gate = suite.world.run(["gate", "--stored", "--format", "json"]);
+        let report: serde_json::Value = serde_json::from_str(&gate.stdout).unwrap();
+        assert!(report["notes"].to_string().contains(file), "{}", gate.said());
+        commit(&suite);
+    }
+    // The author of a file that is ignored knows that no commit has it.
+    untrack("flags.txt");
+    suite.world.write(".gitignore", "/tools\n/run.json\n/.benchgate\n/flags.txt\n");
+    commit(&suite);
+    update().expect_code(0);
+    greens.none(3);
+}

@@ -1,6 +1,6 @@
 //! Tests with real repositories, which the tests create.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -271,6 +271,19 @@ fn a_submodule_at_another_commit_or_with_edited_files_makes_a_repository_dirty()
     let head = open().head().unwrap().commit;
     assert_eq!(open().submodule_commit(&head, &moved.path).unwrap().as_ref(), Some(&moved.named));
     assert_ne!(moved.named, moved.found);
+}
+
+#[test]
+fn a_file_that_is_neither_tracked_nor_ignored_is_untracked() {
+    let (fixture, _) = forked();
+    fixture.put("benchgate.toml", "x");
+    fixture.put(".gitignore", "ignored");
+    for file in ["new", "ignored"] {
+        fixture.put(file, "");
+    }
+    let files = ["benchgate.toml", "new", "ignored", "missing", "../outside"].map(|file| fixture.path(file));
+    let found = fixture.open().untracked(files).unwrap();
+    assert_eq!(found, BTreeSet::from([PathBuf::from("new")]));
 }
 
 #[test]
