@@ -111,7 +111,7 @@ fn a_file_of_the_build_that_only_heads_processes_change_is_never_green() {
 /// A command whose first argument selects what it does with files. It leaves its output in the folder of its
 /// second argument.
 const KEEPS: &str = r#"
-import ctypes, os, sys, tempfile
+import ctypes, os, resource, sys, tempfile
 how, build = sys.argv[1:]
 home = os.environ["HOME"]
 kept = os.path.join(home, "kept")
@@ -127,6 +127,13 @@ def attempt(action, *args, **options):
 def read(path):
     with open(path) as file:
         return file.read()
+
+def outside():
+    """The next process above the measured ones."""
+    pid = os.getpid()
+    while "benchgate" not in read(f"/proc/{pid}/comm"):
+        pid = int(read(f"/proc/{pid}/stat").rsplit(")", 1)[1].split()[1])
+    return pid
 
 def write(path, flags=0):
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | flags, 0o644), "w") as file:
@@ -176,6 +183,17 @@ elif how == "segment":
     libc.shmctl(libc.shmget(0, 4096, 0o1600), 0, None)
 elif how == "queue":
     getattr(libc, "mq_open", ctypes.CDLL("librt.so.1").mq_open)(b"/no-such-queue", 0)
+elif how.startswith("attribute of another process"):
+    other = outside()
+    if "limit" in how:
+        limits = resource.prlimit(other, resource.RLIMIT_NOFILE)
+        resource.prlimit(other, resource.RLIMIT_NOFILE, limits)
+    elif "priority" in how:
+        os.setpriority(os.PRIO_PROCESS, other, os.getpriority(os.PRIO_PROCESS, other))
+    elif "memory" in how:
+        attempt(open, f"/proc/{other}/oom_score_adj", "w")
+    else:
+        os.sched_setaffinity(other, os.sched_getaffinity(other))
 elif how.startswith("link in the build"):
     attempt(os.symlink, "42", os.path.join(build, "l"))
 elif how.startswith("cache in"):
@@ -198,6 +216,12 @@ elif how == "honest":
         os.mkdir(os.path.join(folder, "d"))
         os.close(libc.creat(os.path.join(folder, "e").encode(), 0o600))
         read(os.path.join(folder, "e"))
+    for pid in [0, os.getpid(), os.getppid()]:
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, resource.getrlimit(resource.RLIMIT_NOFILE))
+        os.sched_setaffinity(pid, os.sched_getaffinity(pid))
+        os.setpriority(os.PRIO_PROCESS, pid, os.getpriority(os.PRIO_PROCESS, pid))
+    attempt(open, "/proc/self/coredump_filter", "w")
+    resource.prlimit(outside(), resource.RLIMIT_NOFILE)
     # Programs probe for calls of the kernel with a null name.
     libc.statx(0, None, 0, 0, None)
     new = os.path.join(tempfile.gettempdir(), f"{os.getpid()}")
@@ -243,6 +267,10 @@ fn a_head_that_can_tell_what_an_earlier_process_left_is_never_green() {
         "removed file",
         "segment",
         "queue",
+        "attribute of another process: limit",
+        "attribute of another process: priority",
+        "attribute of another process: processors",
+        "attribute of another process: memory",
         "link in the build",
         "cache in the build",
         "cache in the home folder",

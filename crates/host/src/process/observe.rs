@@ -171,6 +171,19 @@ impl Observer {
         match call {
             Call::Refused => {}
             Call::Kept(kind) => self.notes.use_memory(kind),
+            Call::SetOf { pid, value } => {
+                let sets = value.is_none_or(|value| request.data.args[value] != 0);
+                if sets && is_outside(request.data.args[pid] as u32) {
+                    self.notes.use_memory(OTHER_PROCESSES);
+                }
+            }
+            Call::Priority { process } => {
+                let [which, who, ..] = request.data.args;
+                // A group or a user has processes that are not measured.
+                if which != process || who != 0 && is_outside(who as u32) {
+                    self.notes.use_memory(OTHER_PROCESSES);
+                }
+            }
             Call::Open { path, flags } => self.note_open(request, path, request.data.args[flags] as i32)?,
             #[cfg(target_arch = "x86_64")]
             Call::Create(path) => {
@@ -218,6 +231,12 @@ impl Observer {
             || flags & libc::O_CREAT != 0 && flags & (libc::O_TRUNC | libc::O_EXCL) != 0;
         let lists = flags & libc::O_DIRECTORY != 0 && flags & libc::O_PATH == 0;
         for path in named(request, path)? {
+            // `/proc/123/oom_score_adj`
+            let mut parts = path.iter().skip(1).map(OsStr::to_str);
+            let process = (parts.next() == Some(Some("proc"))).then(|| parts.next()??.parse().ok()).flatten();
+            if flags & libc::O_ACCMODE != libc::O_RDONLY && process.is_some_and(is_outside) {
+                self.notes.use_memory(OTHER_PROCESSES);
+            }
             if writes {
                 self.notes.write(path, flags);
             } else if lists && path.is_dir() {
@@ -236,6 +255,29 @@ impl Observer {
             self.notes.write_list(file);
         }
     }
+}
+
+/// A program can leave numbers in the limits or the priority of a process that outlives it.
+const OTHER_PROCESSES: &str = "attributes of other processes";
+
+/// Returns whether a process or thread is not one of the supervisor's descendants.
+fn is_outside(process: u32) -> bool {
+    /// Maximum number of ancestors that are looked at.
+    const MOST: usize = 1000;
+    let mut process = process;
+    for _ in 0..MOST {
+        let parent = std::fs::read_to_string(format!("/proc/{process}/status")).ok().and_then(|status| {
+            status.lines().find_map(|line| line.strip_prefix("PPid:")?.trim().parse::<u32>().ok())
+        });
+        match parent {
+            Some(parent) if parent == std::process::id() => return false,
+            Some(parent) if parent > 0 => process = parent,
+            Some(_) => return true,
+            // A process that is gone has nothing left to set.
+            None => return false,
+        }
+    }
+    true
 }
 
 fn memory(request: &libc::seccomp_notif) -> io::Result<File> {

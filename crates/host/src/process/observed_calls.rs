@@ -1,5 +1,5 @@
-//! The system calls that are observed: those that name files, and those that reach memory of the kernel which
-//! outlives processes.
+//! The system calls that are observed: those that name files, and those that reach memory of the kernel, or
+//! attributes of other processes, which outlive the calling process.
 
 use std::mem::offset_of;
 
@@ -47,6 +47,17 @@ pub(super) enum Call {
     /// The call uses memory of the kernel that outlives the process. Contains the name of the kind
     /// of memory.
     Kept(&'static str),
+    /// The call sets something of the process in the argument `pid`, where 0 means the caller itself.
+    SetOf {
+        pid: usize,
+        /// The pointer to the new value, without which the call only reads the old one.
+        value: Option<usize>,
+    },
+    /// The call sets the priority of a process, a group or a user's processes.
+    Priority {
+        /// The value of the first argument for one process.
+        process: u64,
+    },
     /// The call could open files unobserved, so it is refused, as Docker's default profile does. Programs
     /// that would use it fall back to calls that can be observed.
     Refused,
@@ -128,6 +139,15 @@ const CALLS: &[(libc::c_long, Call)] = &[
     (libc::SYS_add_key, KEYS),
     (libc::SYS_request_key, KEYS),
     (libc::SYS_keyctl, KEYS),
+    (libc::SYS_prlimit64, Call::SetOf { pid: 0, value: Some(2) }),
+    (libc::SYS_sched_setaffinity, Call::SetOf { pid: 0, value: None }),
+    (libc::SYS_sched_setscheduler, Call::SetOf { pid: 0, value: None }),
+    (libc::SYS_sched_setparam, Call::SetOf { pid: 0, value: None }),
+    (libc::SYS_sched_setattr, Call::SetOf { pid: 0, value: None }),
+    (libc::SYS_process_vm_writev, Call::SetOf { pid: 0, value: None }),
+    (libc::SYS_ptrace, Call::SetOf { pid: 1, value: None }),
+    (libc::SYS_setpriority, Call::Priority { process: libc::PRIO_PROCESS as u64 }),
+    (libc::SYS_ioprio_set, Call::Priority { process: 1 }),
     (libc::SYS_io_uring_setup, Call::Refused),
 ];
 
@@ -146,17 +166,22 @@ pub(super) fn filter() -> Vec<libc::sock_filter> {
     // Calls of the x32 ABI have this bit.
     program.extend([step(HAS_BIT, 0x4000_0000, 0, 1), stop]);
     for (number, call) in CALLS {
-        let flags = match call {
-            Call::Look { flags, .. } => *flags,
+        // The argument by which most calls need not be stopped, and the condition that stops them.
+        let condition = match call {
+            // `fstat` of an open file is by far the most frequent call, and names no file.
+            Call::Look { flags: Some(flags), .. } => {
+                Some((*flags, step(HAS_BIT, libc::AT_EMPTY_PATH as u32, 0, 1)))
+            }
+            // Programs read their own limits and bind their own threads.
+            Call::SetOf { pid, .. } => Some((*pid, step(EQUAL, 0, 0, 1))),
             _ => None,
         };
-        match flags {
+        match condition {
             None => program.extend([step(EQUAL, *number as u32, 0, 1), stop]),
-            // `fstat` of an open file is by far the most frequent call, and names no file.
-            Some(flags) => program.extend([
+            Some((argument, is_frequent)) => program.extend([
                 step(EQUAL, *number as u32, 0, 4),
-                load(offset_of!(libc::seccomp_data, args) + 8 * flags),
-                step(HAS_BIT, libc::AT_EMPTY_PATH as u32, 0, 1),
+                load(offset_of!(libc::seccomp_data, args) + 8 * argument),
+                is_frequent,
                 allow,
                 stop,
             ]),
