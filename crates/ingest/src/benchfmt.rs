@@ -10,7 +10,7 @@ use benchgate_core::model::{Benchmark, Better, Lint, LintCode, Metric, Run, Stag
 
 use super::build::{carried, direction, fail, has_room, own_metric, own_unit, processes, testbed};
 use super::error::{LineFault, line_fault};
-use super::facts::{Field, footer, is_commit, shared, state};
+use super::facts::{Field, footer, is_commit, problem, shared, state};
 use super::text::lines;
 
 /// Maximum number of units of one benchmark: more of them are an attack.
@@ -51,6 +51,8 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     let mut config = Configuration::default();
     let mut broken = None;
     let (mut skipped, mut ended) = (HashSet::new(), HashSet::new());
+    // The benchmark whose log is being read, and a problem in the log of each.
+    let (mut logging, mut logged) = (None, HashMap::new());
     for line in lines(text) {
         let mut words = line.text.split_ascii_whitespace();
         let Some(first) = words.next() else { continue };
@@ -66,6 +68,12 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
                         return Err(line_fault(line.number, "a result that is not at the start of its line"));
                     }
                     skipped.extend(of_framework(line.text, "--- SKIP: ").map(|name| config.in_package(name)));
+                    logging = of_framework(line.text, "--- BENCH: ")
+                        .map(|name| config.in_package(name))
+                        .or(logging);
+                    if let Some((name, problem)) = logging.as_ref().zip(logged_problem(line.text)) {
+                        logged.insert(name.clone(), problem);
+                    }
                     if line.text == "PASS" || line.text.starts_with("ok  ") {
                         ended.insert(config.in_package(""));
                     }
@@ -127,6 +135,9 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     let mut benchmarks: Vec<Benchmark> = list.into_iter().map(finish).collect();
     for benchmark in benchmarks.iter_mut().filter(|benchmark| skipped.contains(benchmark.name.as_str())) {
         benchmark.lints.push(Lint::new(LintCode::SkippedRow, "the test framework reports SKIP"));
+    }
+    for benchmark in &mut benchmarks {
+        benchmark.lints.extend(logged.remove(benchmark.name.as_str()));
     }
     Ok(Run { benchmarks, testbed, lints, commit, ..Run::default() })
 }
@@ -202,6 +213,13 @@ fn is_broken(line: &str) -> bool {
         || ["FAIL\t", "panic: ", "fatal error: ", "exit status ", "signal: "]
             .iter()
             .any(|start| line.starts_with(start))
+}
+
+/// Returns the problem that a benchmark logged, as `    a_test.go:7: diverged`.
+fn logged_problem(line: &str) -> Option<Lint> {
+    let (_, place) = line.trim_start().split_once(".go:")?;
+    let (number, said) = place.split_once(": ")?;
+    number.parse::<u32>().ok().and_then(|_| problem("log", said))
 }
 
 /// Returns the name in a line of the test framework that begins with `label`, as `--- FAIL: BenchmarkName`.

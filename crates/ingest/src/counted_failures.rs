@@ -9,14 +9,13 @@ const FAILURES: &str =
 /// Words that count failures in a name of which the other words are in [`OF_COUNTS`].
 const ERRORS: &str = "error errors failure fail fails err errs exceptions aborted aborts invalid wrong incorrect skipped inf infs";
 const OF_COUNTS: &str =
-    "count counts num number n total of rate per op iteration check checks runtime is has";
+    "count counts num number n total of rate per op s sec second iteration check checks runtime is has";
 
 /// Returns the finding for each metric that counts failures, if any was counted. Base may have counted some as well,
 /// so the detail doesn't contain their number.
 pub(super) fn problems(benchmark: &Benchmark) -> Vec<Lint> {
     let failing = benchmark.metrics.iter().filter(|series| counts_failures(series) && is_above_zero(series));
-    let detail = |series: &MetricSeries| format!("`{}` is more than 0", series.metric.name);
-    failing.map(|series| Lint::new(LintCode::ReportedProblem, detail(series))).collect()
+    failing.map(|series| more_than_zero(&series.metric.name)).collect()
 }
 
 fn is_above_zero(series: &MetricSeries) -> bool {
@@ -31,15 +30,28 @@ fn is_above_zero(series: &MetricSeries) -> bool {
     }
 }
 
-/// Returns whether a metric counts failures: `errors`, `error_count`, `num_failed_requests`. `error` can also be a
-/// deviation, of which a count would be whole.
+/// Returns the finding for a value that is not read as a metric.
+pub(super) fn problem(name: &str, value: f64) -> Option<Lint> {
+    (value > 0.0 && is_name(name, value.fract() == 0.0)).then(|| more_than_zero(name))
+}
+
+fn more_than_zero(name: &str) -> Lint {
+    Lint::new(LintCode::ReportedProblem, format!("`{name}` is more than 0"))
+}
+
 fn counts_failures(series: &MetricSeries) -> bool {
-    let name = series.metric.name.to_ascii_lowercase();
+    is_name(&series.metric.name, is_whole(series))
+}
+
+/// Returns whether a metric of this name counts failures: `errors`, `error_count`, `num_failed_requests`. `error` can
+/// also be a deviation, of which a count would be whole.
+fn is_name(name: &str, is_whole: bool) -> bool {
+    let name = name.to_ascii_lowercase();
     let words = || name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     let is_in = |known: &str, word: &str| known.split_ascii_whitespace().any(|known| known == word);
-    let is_error = matches!(name.as_str(), "error" | "err") && !is_whole(series);
+    let is_deviation = matches!(name.as_str(), "error" | "err") && !is_whole;
     words().any(|word| is_in(FAILURES, word))
-        || !is_error
+        || !is_deviation
             && words().any(|word| is_in(ERRORS, word))
             && words().all(|word| is_in(ERRORS, word) || is_in(OF_COUNTS, word))
 }

@@ -9,34 +9,34 @@ use serde_json::Value as Json;
 use benchgate_core::model::{Benchmark, Better, Lint, LintCode, Metric, Run, Summary, Unit, excerpt};
 
 use super::build::{ByName, carried, direction, own_metric, own_unit, summary};
+use super::counted_failures;
 use super::error::{LineFault, line_fault};
 use super::facts::{self, Commits, Field};
 use super::json::{Value, parse, unique_entries, unique_map};
 use super::stated::{check_summary, contradict};
 
-/// An entry of github-action-benchmark's list. Its `range` is free text whose meaning differs between tools,
-/// and is not read.
+/// An entry of github-action-benchmark's list. Its `range` is free text whose meaning differs between tools, so only
+/// a NaN in it is read.
 #[derive(Deserialize)]
 struct CustomEntry {
     name: String,
     unit: String,
     value: Value,
-    #[serde(rename = "range")]
-    _range: Option<Json>,
+    range: Option<Json>,
     extra: Option<Json>,
     #[serde(flatten, deserialize_with = "unique_map")]
     other: BTreeMap<String, Json>,
 }
 
 /// Returns the fields in the free text next to a value: its lines `key: value`, and any other line without
-/// digits, such as `cold cache`. Lines with digits often state measurements.
+/// digits, such as `cold cache`. Lines with digits often state measurements; they are remarks.
 fn extra_fields(extra: &str) -> Vec<Field> {
     let lines = extra.lines().map(str::trim).filter(|line| !line.is_empty());
     let field = |line: &str| match line.split_once([':', '=']) {
         Some((key, value)) if !key.trim().is_empty() => {
             Some((key.trim().to_owned(), value.trim().to_owned()))
         }
-        _ if line.contains(|c: char| c.is_ascii_digit()) => None,
+        _ if line.contains(|c: char| c.is_ascii_digit()) => Some(("note".to_owned(), line.to_owned())),
         _ => Some(("extra".to_owned(), line.to_owned())),
     };
     lines.filter_map(field).collect()
@@ -48,7 +48,7 @@ pub(super) fn read(text: &str, better: Better) -> Result<Run, LineFault> {
     let mut rewritten = String::new();
     let file: Vec<CustomEntry> = parse(text, &mut rewritten)?;
     let (mut benchmarks, mut commits) = (ByName::default(), Commits::default());
-    for CustomEntry { name, unit, value, extra, other, .. } in file {
+    for CustomEntry { name, unit, value, range, extra, other } in file {
         let mut benchmark = Benchmark::new(carried(&name).map_err(|what| line_fault(1, what))?);
         let (metric, scale) = metric(&unit, better);
         // Without a unit, the name may contain one.
@@ -70,6 +70,8 @@ pub(super) fn read(text: &str, better: Better) -> Result<Run, LineFault> {
         }
         commits.add(facts::borrowed(&fields));
         facts::state(&mut benchmark, &fields);
+        let range = range.as_ref().and_then(Json::as_str).map(|range| range.trim_matches(['±', ' ']));
+        benchmark.lints.extend(range.and_then(|range| facts::problem("range", range)));
         benchmarks.push_once(benchmark);
     }
     let mut run = Run { benchmarks: benchmarks.finish(), ..Run::default() };
@@ -137,6 +139,7 @@ pub(super) fn read_bencher(text: &str) -> Result<Run, LineFault> {
                         "{measure}: the file states neither its unit nor whether more of it is better"
                     );
                     benchmark.lints.push(Lint::new(LintCode::DroppedMetric, detail));
+                    benchmark.lints.extend(counted_failures::problem(&measure, value.0));
                 }
             }
         }

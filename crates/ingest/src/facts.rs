@@ -119,6 +119,9 @@ pub(super) fn of_json<'a>(object: impl IntoIterator<Item = (&'a String, &'a Valu
         match value {
             // `NaN` is read as null.
             Value::Null if is_result(name) => fields.push((name.clone(), "null".to_owned())),
+            Value::Array(list) if is_result(name) && list.iter().any(Value::is_null) => {
+                fields.push((name.clone(), "null".to_owned()));
+            }
             Value::Null => {}
             Value::String(text) => fields.push((name.clone(), text.clone())),
             Value::Bool(_) | Value::Number(_) => fields.push((name.clone(), value.to_string())),
@@ -185,7 +188,11 @@ const OUTCOMES: &str =
 
 /// Returns whether a field with this name holds a number that a program computed.
 fn is_result(name: &str) -> bool {
-    is_in("loss accuracy perplexity score", &name.to_lowercase())
+    let lower = name_words(name);
+    let words = words(&lower);
+    let known =
+        "loss accuracy perplexity score err error diff difference deviation rmse mse mae psnr snr similarity";
+    words.iter().any(|word| is_in(known, word)) && !is_message(&words)
 }
 
 /// Returns the finding that a field reports a problem, if that alone is not a failure: a remark can mention an error,

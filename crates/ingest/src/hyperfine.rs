@@ -60,6 +60,9 @@ fn benchmark(command: HyperfineCommand) -> Benchmark {
     }
     let mut benchmark = Benchmark::new(name);
     benchmark.labels.extend(parameters());
+    // Old releases store no exit codes; without them, runs that failed are not known.
+    let codes = if command.exit_codes.is_empty() { "not stated" } else { "stated" };
+    benchmark.labels.insert("exit codes".to_owned(), codes.to_owned());
     // `--ignore-failure` keeps the times of runs that failed.
     let failed = command.exit_codes.iter().filter(|code| **code != Some(0)).count();
     if failed > 0 {
@@ -84,7 +87,6 @@ fn benchmark(command: HyperfineCommand) -> Benchmark {
         Some(times) => {
             let times: Vec<f64> = times.into_iter().map(|time| time.unwrap_or(f64::NAN)).collect();
             check_summary(&mut benchmark, &times, &stated);
-            // Old releases store no exit codes.
             let codes = Some(command.exit_codes.len() as u64).filter(|codes| *codes > 0);
             check_count(&mut benchmark, codes, times.len(), "times");
             let each = times.into_iter().map(|time| vec![time]).collect();

@@ -529,6 +529,59 @@ fn no_head_that_reports_a_problem_which_base_does_not_is_green() {
 }
 
 #[test]
+fn no_problem_in_a_file_of_another_tool_is_green() {
+    let go = "goos: linux\npkg: a\nBenchmarkA-8 \t 100 \t 100.1 ns/op\t 0.5 loss\t 0 errors/op\n\
+        BenchmarkA-8 \t 100 \t 100.2 ns/op\t 0.5 loss\t 0 errors/op\n--- BENCH: BenchmarkA-8\n    a_test.go:7: seed 3\nPASS\n";
+    let edits = [("0.5 loss", "NaN loss"), ("0 errors", "2 errors"), ("seed 3", "diverged at step 3")];
+    none_is_green("Go", go, &edits);
+    let hyperfine = r#"{"results": [{"command": "./a", "mean": 1.0003, "times": [1.0002, 1.0001, 1.0006, 1.0003],
+        "exit_codes": [0, 0, 0, 0]}]}"#;
+    let edits = [("[0, 0, 0, 0]", "[0, null, 0, 0]"), ("[0, 0, 0, 0]", "[]"), ("exit_codes", "exit_status")];
+    none_is_green("hyperfine", hyperfine, &edits);
+    let jmh = r#"[{"jmhVersion": "1.37", "benchmark": "a", "mode": "avgt", "threads": 1, "forks": 2, "measurementIterations": 2,
+        "primaryMetric": {"score": 1.0003, "scoreUnit": "us/op", "rawData": [[1.0002, 1.0001], [1.0006, 1.0003]]},
+        "secondaryMetrics": {"errors": {"score": 0, "scoreUnit": "\u0023", "rawData": [[0, 0], [0, 0]]}}}]"#;
+    none_is_green("JMH", jmh, &[("[[0, 0], [0, 0]]", "[[0, 0], [3, 0]]")]);
+    let pytest = r#"{"machine_info": {}, "benchmarks": [{"name": "a", "options": {"timer": "perf_counter"},
+        "extra_info": {"losses": 3, "loss": [0.5, 0.25], "max_abs_err": 1.5e-7, "error": null},
+        "stats": {"rounds": 4, "mean": 1.0003, "data": [1.0002, 1.0001, 1.0006, 1.0003]}}]}"#;
+    none_is_green("pytest-benchmark", pytest, &[("0.25]", "NaN]"), ("1.5e-7", "NaN"), ("1.5e-7", "null")]);
+    let compared = |format: &str, base: &str, head: &str| {
+        let world = World::new();
+        world.write("base", base);
+        world.write("head", head);
+        world.run([
+            "compare",
+            "base",
+            "head",
+            "--format-in",
+            format,
+            "--between-cv",
+            "0.1%",
+            "--fail-on",
+            FAIL_ON,
+        ])
+    };
+    let mut greens = Greens::default();
+    let list = |range: &str, extra: &str| {
+        format!(r#"[{{"name": "a", "unit": "ms", "value": 1.0002, "range": "{range}", "extra": "{extra}"}}]"#)
+    };
+    let bencher = |errors: u32| {
+        format!(r#"{{"a": {{"latency": {{"value": 1000.2}}, "errors": {{"value": {errors}}}}}}}"#)
+    };
+    let honest = list("± 1", "10 runs");
+    compared("custom-smaller-is-better", &honest, &format!("{honest}\n")).expect_code(0);
+    for head in
+        [list("± nan", "10 runs"), list("± 1", "10 runs, 2 failed"), list("± 1", "diverged at step 3")]
+    {
+        greens.check(&head, &compared("custom-smaller-is-better", &honest, &head));
+    }
+    compared("bencher-json", &bencher(0), &format!("{}\n", bencher(0))).expect_code(0);
+    greens.check("Bencher", &compared("bencher-json", &bencher(0), &bencher(3)));
+    greens.none(4);
+}
+
+#[test]
 fn a_problem_that_both_sides_report_is_no_difference() {
     for (name, base, head) in [
         ("notes", "the path of an error", "the path of an error"),
