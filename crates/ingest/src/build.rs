@@ -135,7 +135,7 @@ pub(super) fn processes(benchmark: &mut Benchmark, metric: Metric, scale: f64, p
         let detail = format!("{}: {} of {total} values are not measurements", metric.name, zero + not_finite);
         benchmark.lints.push(Lint::new(LintCode::DroppedMetric, detail));
         if not_finite > 0 {
-            benchmark.lints.push(lost(&metric));
+            benchmark.lints.extend(lost(&metric));
         }
         return;
     }
@@ -195,13 +195,16 @@ pub(super) fn summary(benchmark: &mut Benchmark, metric: Metric, scale: f64, sum
     };
     benchmark.lints.push(Lint::new(code, format!("{}: a stated value is not a measurement", metric.name)));
     if !main && !finite {
-        benchmark.lints.push(lost(&metric));
+        benchmark.lints.extend(lost(&metric));
     }
 }
 
-/// Returns the finding that a metric next to the latency is not a number, which base's must not be either.
-fn lost(metric: &Metric) -> Lint {
-    Lint::new(LintCode::ReportedProblem, format!("`{}` is NaN or infinite", metric.name))
+/// Returns the finding that a metric next to the latency is not a number, which base's must not be either. JMH's
+/// profilers have no number if nothing was collected.
+fn lost(metric: &Metric) -> Option<Lint> {
+    let is_of_profiler = ["gc.", "safepoints."].iter().any(|start| metric.name.starts_with(start));
+    let problem = || Lint::new(LintCode::ReportedProblem, format!("`{}` is NaN or infinite", metric.name));
+    (!is_of_profiler).then(problem)
 }
 
 /// Marks a benchmark as failed and drops its numbers.

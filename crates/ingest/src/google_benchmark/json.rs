@@ -11,9 +11,10 @@ use super::super::error::{BoxedFault, fault};
 use super::super::facts::{Field, failure, is_commit, shared, state};
 use super::super::json_scan::{Scan, Scanner};
 use super::counters::MAX_COUNTERS;
-use super::rows::{Families, GoogleBenchmarkRow, RowKind, TimeUnit};
+use super::rows::{Families, GoogleBenchmarkRow, RowKind};
 use super::stated::Instance;
 use super::summaries::Statistic;
+use super::time_unit::TimeUnit;
 
 /// Reads the whole file into context and benchmarks.
 pub(crate) fn read(text: &str) -> Result<Run, BoxedFault> {

@@ -9,6 +9,7 @@ mod preamble;
 mod rows;
 mod stated;
 mod summaries;
+mod time_unit;
 
 pub(super) use console::{is_header as is_console_header, read as read_console, without_colors};
 pub(super) use counters::counter_metric;

@@ -17,6 +17,7 @@ use super::counters::{MAX_COUNTERS, counter_metric, reported_counter, unusable_c
 use super::json::StatedLabels;
 use super::stated::{Instance, StatedRepetitions};
 use super::summaries::{Aggregate, Statistic, summarise};
+use super::time_unit::TimeUnit;
 use crate::build::has_room;
 use crate::facts::{failure, problem};
 use crate::stated::agree;
@@ -29,30 +30,6 @@ pub(super) enum RowKind {
     Unmarked,
     Iteration,
     Aggregate(Statistic),
-}
-
-/// The unit of a row's two time columns.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum TimeUnit<'a> {
-    /// Nanoseconds in one unit.
-    Known(f64),
-    /// The columns hold a ratio (`_cv`, `_RMS`) and not a time; the number is the ratio that a value of 1 in
-    /// this unit represents.
-    Ratio(f64),
-    Unknown(Cow<'a, str>),
-}
-
-impl<'a> TimeUnit<'a> {
-    pub(super) fn parse(name: Cow<'a, str>) -> Self {
-        match name.as_ref() {
-            "ns" => Self::Known(1.0),
-            "us" => Self::Known(1e3),
-            "ms" => Self::Known(1e6),
-            "s" => Self::Known(1e9),
-            "%" => Self::Ratio(0.01),
-            _ => Self::Unknown(name),
-        }
-    }
 }
 
 /// One row of any format. It is reused for every row.
