@@ -11,6 +11,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::model::{Event, NextLook, Progress, Quiet, Stage, Standing};
 use crate::report::clean;
 
+use super::terminal::fitted_to_stderr;
 use lines::Lines;
 use words::{coarse, left, standing};
 
@@ -154,7 +155,7 @@ impl Bars {
 
     fn say(&self, line: &str) {
         // If the draw target no longer exists, nobody can read the text.
-        drop(self.all.println(line));
+        drop(self.all.println(fitted_to_stderr(line.to_owned())));
     }
 }
 

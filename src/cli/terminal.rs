@@ -121,12 +121,18 @@ impl Terminal {
     /// no width. Control characters are removed, because messages quote files and names that may be
     /// untrusted.
     fn eprint(&self, label: &str, text: &str) {
-        let shown = terminal_size::terminal_size_of(std::io::stderr());
-        let said = harmless(text);
-        let said = shown.map_or(said.clone(), |(width, _)| fitted(&said, usize::from(width.0)));
+        let said = fitted_to_stderr(harmless(text));
         let plain = anstream::adapter::strip_str(label).to_string();
         let mut err = anstream::AutoStream::new(std::io::stderr(), self.color);
         drop(err.write_all(format!("{label}{}", &said[plain.len()..]).as_bytes()));
+    }
+}
+
+/// Wraps lines that are too wide for the terminal that shows stderr, if there is one.
+pub fn fitted_to_stderr(text: String) -> String {
+    match terminal_size::terminal_size_of(std::io::stderr()) {
+        Some((width, _)) => fitted(&text, usize::from(width.0)),
+        None => text,
     }
 }
 

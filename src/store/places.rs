@@ -231,6 +231,6 @@ impl Files for CommitTree<'_> {
     }
 
     fn place(&self) -> String {
-        format!("{} at commit {}", self.folder, self.commit)
+        format!("{} at commit {}", self.folder, self.commit.get(..12).unwrap_or(&self.commit))
     }
 }

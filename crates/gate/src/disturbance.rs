@@ -89,6 +89,20 @@ impl Measured {
     }
 }
 
+/// Returns which side was disturbed, in the words of a finding that forbids a verdict.
+pub fn disturbed_side(lint: &Lint) -> Option<String> {
+    if !matches!(lint.code, LintCode::ForeignProcess | LintCode::Throttled) {
+        return None;
+    }
+    let sides = [SideName::Base, SideName::Head].map(|side| {
+        let labels = [Measured::Together, Measured::Apart, Measured::AfterStored].map(|it| it.of_side(side));
+        let named = labels.into_iter().find(|label| lint.detail.split("; ").any(|it| it.starts_with(label)));
+        named.map(|label| label.trim_end_matches(": ").to_owned())
+    });
+    let sides: Vec<String> = sides.into_iter().flatten().collect();
+    (!sides.is_empty()).then(|| sides.join(" and "))
+}
+
 /// Returns a finding about the machine that was recorded with one side, so that it names the side.
 pub fn recorded(lint: &Lint, side: SideName) -> Lint {
     use LintCode::{Disturbed, ForeignProcess, PowerCapped, TemperatureDrift, Throttled};
@@ -356,6 +370,9 @@ mod tests {
             (&burnt(all), &quiet, Measured::AfterStored, "in the newest stored session: 8 of 8 processes"),
         ] {
             assert_eq!(detail(base, head, measured), said);
+            let found = &of_row(base, head, measured)[0];
+            let side = said.split_once(": ").unwrap().0;
+            assert_eq!(disturbed_side(found).as_deref(), Some(side), "{found:?}");
         }
         // A session that is stored or converted does not know yet on which side it will be.
         let mut converted = Run { benchmarks: vec![burnt(all)], ..Run::default() };

@@ -64,8 +64,6 @@ struct Costs<'a> {
     /// Sessions that are excluded because they were slow, in the same form.
     slow: Vec<(usize, f64)>,
     now: Option<f64>,
-    /// The common shift of head's session that was removed from `now`.
-    shift: f64,
     /// True if a stored session has a value of which no ratio can be formed.
     has_zero: bool,
     /// Costs in sessions on earlier days.
@@ -110,9 +108,7 @@ impl<'a> Sessions<'a> {
             let Some(found) = Common::of_rows(&seen, runs.len(), slow.len()) else { continue };
             for (at, costs) in rows.iter_mut().enumerate() {
                 costs.slow = found.without(at, &costs.slow, None).0;
-                let (stored, now) = found.without(at, &costs.stored, costs.now);
-                costs.shift = costs.now.zip(now).map_or(0.0, |(measured, now)| measured - now);
-                (costs.stored, costs.now) = (stored, now);
+                (costs.stored, costs.now) = found.without(at, &costs.stored, costs.now);
             }
             common.insert(metric, found);
         }
@@ -152,11 +148,11 @@ impl<'a> Sessions<'a> {
         Some(Lint::new(LintCode::AnchorChanged, detail))
     }
 
-    /// Returns the ratio by which head's session differs from the stored ones in all rows, as far as it was
-    /// removed from the change of this row. Ratios to an anchor are not values that a session measured.
-    pub fn removed_shift(&self, name: &BenchmarkName, metric: &Metric) -> f64 {
-        let row = self.rows.get(&(name, metric.name.as_ref())).filter(|_| !self.is_anchored());
-        row.map_or(1.0, |row| (row.shift * metric.better.worse()).exp())
+    /// Returns the value of head from which the change of a row is estimated, without the shift that all
+    /// benchmarks share; `None` if that is a ratio to an anchor.
+    pub fn compared(&self, name: &BenchmarkName, metric: &Metric) -> Option<f64> {
+        let row = self.rows.get(&(name, metric.name.as_ref())).filter(|_| !self.is_anchored())?;
+        Some((row.now? * metric.better.worse()).exp())
     }
 
     /// Returns whether this row has been slowed down: sessions are excluded because they were slow, or head
@@ -188,7 +184,7 @@ fn costs<'a>(
         for series in benchmark.metrics.iter().filter(noisy) {
             let now = cost(head, benchmark, series, head.anchor.as_ref());
             let (metric, stored, slow) = (&series.metric, Vec::new(), Vec::new());
-            let costs = Costs { metric, stored, slow, now, shift: 0.0, has_zero: false, earlier: Vec::new() };
+            let costs = Costs { metric, stored, slow, now, has_zero: false, earlier: Vec::new() };
             rows.insert((&benchmark.name, series.metric.name.as_ref()), costs);
         }
     }

@@ -54,7 +54,7 @@ pub use comparison::{
     AssumedSpread, Comparison, Estimate, Geomean, Interval, Method, Reason, Row, RunSummary, SideStats,
     TooLittle, Typical, WaiverUse,
 };
-pub use disturbance::{OtherPrograms, record_unfit, unfit};
+pub use disturbance::{OtherPrograms, disturbed_side, record_unfit, unfit};
 pub use evidence::SpreadSource;
 pub use exchange::{Exchange, Exchanged, REVERSED, Sum};
 pub use explain::{CountChange, Explanation, KernelChange, Machine, explain};

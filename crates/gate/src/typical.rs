@@ -13,9 +13,8 @@ pub enum ShownSides {
     /// One session, or one program's run that measured both.
     Together,
     /// Different sessions. Each shows what it measured, so that a session shows the same value whatever it is
-    /// compared with. `shift` is the ratio of head's session to the stored ones that the effect leaves out; 1
-    /// if there is none.
-    Apart { shift: f64 },
+    /// compared with. `compared` is head's value as a history compares it, without what all benchmarks share.
+    Apart { compared: Option<f64> },
 }
 
 impl ShownSides {
@@ -24,8 +23,9 @@ impl ShownSides {
             return Self::Together;
         }
         let history = session.history.as_ref().zip(row.metric.as_ref());
-        let shift = history.map(|(sessions, metric)| sessions.removed_shift(&row.benchmark, metric));
-        Self::Apart { shift: shift.unwrap_or(1.0) }
+        Self::Apart {
+            compared: history.and_then(|(sessions, metric)| sessions.compared(&row.benchmark, metric)),
+        }
     }
 }
 
@@ -64,11 +64,11 @@ impl Row {
             (Method::Exact, _) => measured,
             _ if (head / base / ratio - 1.0).abs() < ROUNDING => measured,
             // The stored side has many sessions, and only head is a new measurement. Their level does not
-            // depend on head, because head's shift is part of its value.
-            (Method::History, ShownSides::Apart { shift }) => {
-                Typical { base: Some(head / (ratio * shift)), head: Some(head) }
+            // depend on it, because the effect is relative to the level.
+            (Method::History, sides) => {
+                let compared = if let ShownSides::Apart { compared } = sides { compared } else { None };
+                Typical { base: Some(compared.unwrap_or(head) / ratio), head: Some(head) }
             }
-            (Method::History, ShownSides::Together) => Typical { base: Some(head / ratio), head: Some(head) },
             (_, ShownSides::Apart { .. }) if !is_opposite => measured,
             _ => {
                 let around = base.sqrt() * head.sqrt() / ratio.sqrt();
@@ -183,13 +183,14 @@ mod tests {
 
     #[test]
     fn values_of_different_sessions_are_those_that_each_measured() {
-        let apart = ShownSides::Apart { shift: 1.0 };
+        let apart = ShownSides::Apart { compared: None };
         for method in [Method::Unpaired, Method::Summaries, Method::Identical] {
             let shown = row(method, 1.05, 10.0, 11.0).values_to_show(apart);
             assert_eq!(shown, Typical { base: Some(10.0), head: Some(11.0) }, "{method:?}");
         }
         // On a day that is 10 % slower, head is 2 % faster than its neighbors.
-        let shown = row(Method::History, 0.98, 10.3, 10.78).values_to_show(ShownSides::Apart { shift: 1.1 });
+        let shown =
+            row(Method::History, 0.98, 10.3, 10.78).values_to_show(ShownSides::Apart { compared: Some(9.8) });
         assert!((shown.base.unwrap() - 10.0).abs() < 1e-9 && shown.head == Some(10.78), "{shown:?}");
         // A fall of the values never stands next to a rise.
         let shown = row(Method::Unpaired, 1.05, 11.0, 10.0).values_to_show(apart);

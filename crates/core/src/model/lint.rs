@@ -114,7 +114,7 @@ lint_codes! {
         "Thermal or power throttling lowered the device's clock during the measurement, more on one side than on the other.",
         "Improve cooling, lower the power limit or lock the clock.";
     ForeignProcess "foreign-process" Inconclusive,
-        "Another process used the device, or the measured processors, while one side was measured; the other side was not affected alike.",
+        "Another process used the device, or the measured processors, and did not affect both sides alike.",
         "Run nothing else on the device.";
     ClockUnlocked "clock-unlocked" Note Measuring,
         "The device's clock was not locked.",

@@ -272,8 +272,8 @@ fn busy<'a>(view: &View<'a>) -> Option<Block<'a>> {
         Some(name(row).say(format!(" {}", time.effect()?)))
     };
     let text = Text::from(
-        "Other programs used the processors while both sides were measured, and waiting for them is part of \
-         the times, so the size of a change is uncertain",
+        "Other programs used the processors on both sides: times include waiting for them, so the size of a \
+         change is uncertain",
     );
     let times: Vec<Text<'a>> = moved.iter().filter_map(of_time).take(NAMES).collect();
     let text = if times.is_empty() {
@@ -539,8 +539,11 @@ fn facts<'a>(view: &'a View<'a>, detail: Detail) -> Vec<Item<'a>> {
 /// and another version of the tools implies other commits and another benchmark library.
 fn is_telling(fact: &Fact, view: &View<'_>) -> bool {
     let other_version = || view.facts.iter().any(|fact| fact.name == "tools" && fact.base != fact.head);
+    // A stored session has a format of its own and states less; it was selected by its testbed.
+    let is_stored = view.comparison.base.format.starts_with("benchgate/baseline/");
     let expected = match fact.name {
         "input" | "measured" | "load" => true,
+        name if is_stored && (name == "format" || fact.base.is_none()) => true,
         "compiler commit" | "runtime commit" | "benchmark library" => other_version(),
         _ => false,
     };

@@ -1,12 +1,13 @@
 //! The reasons of rows without a verdict.
 
 use benchgate_core::model::Verdict;
+use benchgate_gate::Reason;
 
 use super::comparison::{NAMES, first_names, sentence};
 use super::document::{Item, Part, Text, icon};
 use super::row_view::RowView;
 use super::view::{self, View};
-use super::words::UNDECIDED;
+use super::words::{self, UNDECIDED};
 
 /// Returns why rows are open: an entry for each reason.
 pub(super) fn items<'a>(view: &'a View<'a>, brief: bool) -> Vec<Item<'a>> {
@@ -28,10 +29,24 @@ pub(super) fn items<'a>(view: &'a View<'a>, brief: bool) -> Vec<Item<'a>> {
         let text = text.say(format!(" ({}): ", Verdict::Inconclusive));
         let assumed = group.assumed.map_or_else(String::new, |assumed| format!("; {assumed}"));
         let text = text.then(Text::joined(reason, ": ")).say(smallest).say(assumed);
+        let text = text.then(at_an_end(&group.rows, brief));
         text.then(same_code(&group.rows)).then(also_moved(view, &group.rows)).into()
     };
     let waived = view.open.iter().filter(|row| row.row.waiver.is_some()).map(sentence);
     view.open_groups().into_iter().map(group).chain(waived).collect()
+}
+
+/// Explains printed changes that equal an end of their interval; in a short report, only that of a single row.
+fn at_an_end<'a>(rows: &[RowView<'a>], brief: bool) -> Text<'a> {
+    let is_at_end =
+        |row: &&RowView<'a>| row.row.reason == Reason::Open && !words::at_an_end(row.row).is_empty();
+    let there: Vec<RowView<'a>> = rows.iter().filter(is_at_end).copied().collect();
+    match (there.as_slice(), rows.len()) {
+        ([only], 1) => words::at_an_end(only.row).into(),
+        ([], _) => Text::default(),
+        _ if brief => Text::default(),
+        _ => Text::from("; the most frequent value is at an end of the interval: ").then(first_names(&there)),
+    }
 }
 
 /// Returns the processor times of open rows that changed. They decide nothing, but are more informative than

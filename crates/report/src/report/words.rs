@@ -5,7 +5,7 @@ use benchgate_core::model::{
     Better, Lint, LintCode, Metric, Outcome, OutputCheck, SideName, Verdict, Verification, VerifyCode,
     counted,
 };
-use benchgate_gate::{LOOKS_RENAMED, LimitReading, Method, Reason, Row, SpreadSource};
+use benchgate_gate::{LOOKS_RENAMED, LimitReading, Method, Reason, Row, SpreadSource, disturbed_side};
 
 use super::human::{Style, change, changed_by, interval, percent, quantity, range, significant};
 
@@ -253,7 +253,7 @@ pub(super) fn open_kind(row: &Row) -> Words {
             Some(RunsAnswer { short, kind, .. }) => Words::new(short, kind).with(&lacking.why),
             None => Words::new(lacking.short, UNDECIDED).with(&lacking.why),
         },
-        Reason::Unusable(_) => Words { detail: None, ..reason(row) },
+        Reason::Unusable(lint) => Words { detail: disturbed_side(lint), ..reason(row) },
         _ => reason(row),
     }
 }
@@ -359,21 +359,21 @@ fn is_paired(row: &Row) -> bool {
 }
 
 fn room_for_both(row: &Row, bounds: &str) -> String {
-    let (floor, at_an_end) = (floor(row), at_an_end(row));
+    let floor = floor(row);
     if is_beyond_floor(row) {
         return format!(
             "the interval{bounds} lies beyond the floor of {floor}, but the test over the whole suite is not certain enough \
-             to fail it{at_an_end}"
+             to fail it"
         );
     }
     let tolerance = tolerance(row);
     format!(
-        "the interval{bounds} reaches from below the floor of {floor} to above the tolerance of {tolerance}{at_an_end}"
+        "the interval{bounds} reaches from below the floor of {floor} to above the tolerance of {tolerance}"
     )
 }
 
 /// Explains why the printed estimate equals an end of its printed interval.
-fn at_an_end(row: &Row) -> &'static str {
+pub(super) fn at_an_end(row: &Row) -> &'static str {
     let paired = row.estimate.as_ref().filter(|estimate| estimate.method == Method::Paired);
     let Some((estimate, interval)) = paired.and_then(|one| Some((one, one.interval?))) else { return "" };
     let style = Style::for_ratio(estimate.ratio);
@@ -422,7 +422,7 @@ fn open(row: &Row) -> Words {
         Some(RunsAnswer { sentence, .. }) => sentence.clone(),
         None => UNDECIDED.to_owned(),
     };
-    let mut sentence = format!("{start}: {}", room_for_both(row, &bounds(row)));
+    let mut sentence = format!("{start}: {}{}", room_for_both(row, &bounds(row)), at_an_end(row));
     if let Some(assumed) = assumed_spread(std::iter::once(row)) {
         sentence.push_str(&format!("; {assumed}"));
     }
