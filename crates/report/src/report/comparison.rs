@@ -258,10 +258,11 @@ fn rows_of_mean(geomean: &Geomean, noun: &str) -> String {
 /// of the processor time.
 fn busy<'a>(view: &View<'a>) -> Option<Block<'a>> {
     let is_busy = view.comparison.lints.iter().any(|lint| lint.code == LintCode::HostBusy);
-    // For rows that pass, the size of a change doesn't matter.
     let moved: Vec<RowView<'a>> =
         moved(view).into_iter().filter(|row| row.metric.is_none() && row.row.estimate.is_some()).collect();
-    if !is_busy || moved.is_empty() {
+    // Waiting for other programs may also hide the change of a row that passes.
+    let hidden: Vec<&RowView<'a>> = view.moved_cpu_times(&view.unchanged).collect();
+    if !is_busy || moved.is_empty() && hidden.is_empty() {
         return None;
     }
     let of_time = |row: &RowView<'a>| {
@@ -275,7 +276,10 @@ fn busy<'a>(view: &View<'a>) -> Option<Block<'a>> {
         "Other programs used the processors on both sides: times include waiting for them, so the size of a \
          change is uncertain",
     );
-    let times: Vec<Text<'a>> = moved.iter().filter_map(of_time).take(NAMES).collect();
+    let hidden = hidden
+        .into_iter()
+        .filter_map(|time| Some(Text::named(time.name).say(format!(" {}", time.effect()?))));
+    let times: Vec<Text<'a>> = moved.iter().filter_map(of_time).chain(hidden).take(NAMES).collect();
     let text = if times.is_empty() {
         text
     } else {

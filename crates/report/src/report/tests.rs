@@ -1,5 +1,6 @@
 //! Snapshots of reports for people and for programs, and properties of every report.
 
+mod open;
 pub(super) mod samples;
 
 use benchgate_core::exit_code::ExitCode;
@@ -142,31 +143,6 @@ fn an_open_row_says_what_its_processor_time_shows() {
 }
 
 #[test]
-fn an_open_row_says_that_its_code_is_identical() {
-    let kernels = "12 kernels: all identical";
-    let open = |name: &str| {
-        let mut row = measured(name, Verdict::Inconclusive, Reason::Open, 1e6, 1.04);
-        row.lints.push(Lint::new(LintCode::KernelCode, kernels));
-        row
-    };
-    let said = |rows: Vec<Row>| {
-        let comparison = of_rows(Verdict::Inconclusive, rows);
-        let view = View::new(&comparison, None);
-        let texts = [terminal(&view, NARROW), markdown(&view, MarkdownOptions::default())];
-        texts.map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "))
-    };
-    for text in said(vec![open("sort")]) {
-        assert_eq!(text.matches("; 12 kernels: all identical").count(), 1, "{text}");
-        assert_eq!(text.matches("12 kernels").count(), 1, "{text}");
-    }
-    let mut other = open("search");
-    other.lints[0].detail = "12 kernels: 11 identical, 1 changed: identical".to_owned();
-    for text in said(vec![open("sort"), other]) {
-        assert!(text.replace('`', "").contains("; identical code: sort"), "{text}");
-    }
-}
-
-#[test]
 fn an_estimate_at_an_end_of_its_interval_is_explained() {
     let mut row = measured("sort", Verdict::Inconclusive, Reason::Open, 1e6, 1.58);
     if let Some(bounds) = row.estimate.as_mut().and_then(|estimate| estimate.interval.as_mut()) {
@@ -179,41 +155,6 @@ fn an_estimate_at_an_end_of_its_interval_is_explained() {
         text.contains("; the printed change is the most frequent value, and all other values are smaller"),
         "{text}"
     );
-}
-
-#[test]
-fn rows_without_a_verdict_say_which_side_was_disturbed() {
-    let row = |name: &str, side: &str| {
-        let lint =
-            Lint::new(LintCode::ForeignProcess, format!("{side}: 5 of 8 processes, first in process 2"));
-        measured(name, Verdict::Inconclusive, Reason::Unusable(lint), 1e6, 1.1)
-    };
-    let rows = vec![
-        row("sort", "while head was measured"),
-        row("search", "while head was measured"),
-        row("sum", "in the newest stored session"),
-    ];
-    let comparison = of_rows(Verdict::Inconclusive, rows);
-    let text = terminal(&View::new(&comparison, None), WIDE);
-    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(text.contains("sort, search (inconclusive): another process used"), "{text}");
-    assert!(text.contains("both sides alike: while head was measured sum (inconclusive)"), "{text}");
-    assert!(text.contains("both sides alike: in the newest stored session"), "{text}");
-}
-
-#[test]
-fn rows_share_a_reason_even_if_one_estimate_is_at_an_end_of_its_interval() {
-    let open = |name: &str, high: f64| {
-        let mut row = measured(name, Verdict::Inconclusive, Reason::Open, 1e6, 1.08);
-        let bounds = row.estimate.as_mut().and_then(|estimate| estimate.interval.as_mut()).unwrap();
-        (bounds.low, bounds.high) = (0.9, high);
-        row
-    };
-    let comparison = of_rows(Verdict::Inconclusive, vec![open("sort", 1.0801), open("search", 1.2)]);
-    let text = terminal(&View::new(&comparison, None), NARROW);
-    assert_eq!(text.matches("the interval reaches").count(), 1, "{text}");
-    let text = markdown(&View::new(&comparison, None), MarkdownOptions::default());
-    assert!(text.contains("at an end of the interval: `sort`"), "{text}");
 }
 
 /// `host-overloaded (no verdict)` next to a pass would be contradictory.
