@@ -6,7 +6,6 @@ use benchgate_core::model::{
     Benchmark, BenchmarkName, Better, Consequence, JUDGED_BY, JUDGED_BY_OUTPUTS, Lint, LintCode, Metric,
     MetricSeries, Outcome, Run, Series, SideName, Verdict, Verification, VerifyCode,
 };
-use benchgate_core::record::WHEN_STORED;
 
 use super::decide::{decide_exact, log_floor, log_tolerance};
 use super::disturbance::Measured;
@@ -82,7 +81,7 @@ pub fn blank(name: &BenchmarkName, pair: Matched<'_>, verdict: Verdict, reason: 
         .into_iter()
         .filter_map(|(name, side)| Some((name, side?)))
         .flat_map(|(name, side)| side.lints.iter().map(move |lint| disturbance::recorded(lint, name)));
-    let lints = lints.filter(|lint| lint.code != LintCode::ReportedProblem || is_new(pair, lint));
+    let lints = lints.filter(|lint| lint.code != LintCode::ReportedProblem || pair.is_new(lint));
     Row {
         target: context::target(pair),
         fatal,
@@ -91,13 +90,6 @@ pub fn blank(name: &BenchmarkName, pair: Matched<'_>, verdict: Verdict, reason: 
         lints: context::deduplicate(lints.collect()),
         ..Row::new(name.clone(), verdict, reason)
     }
-}
-
-/// Returns whether head reports this problem and base does not. A stored session keeps only the code.
-fn is_new(pair: Matched<'_>, problem: &Lint) -> bool {
-    let has = |side: Option<&Benchmark>| side.is_some_and(|side| side.lints.contains(problem));
-    let stored = Lint::new(problem.code, WHEN_STORED);
-    has(pair.head) && !has(pair.base) && !pair.base.is_some_and(|base| base.lints.contains(&stored))
 }
 
 /// Returns all rows of one benchmark.

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use benchgate_core::model::{Benchmark, BenchmarkName, Lint, LintCode, RENAMED_FROM, Run, Workload};
+use benchgate_core::record::WHEN_STORED;
 
 use super::Row;
 
@@ -18,6 +19,13 @@ impl<'a> Matched<'a> {
     /// Returns either side; head's if both are present.
     pub fn any(&self) -> Option<&'a Benchmark> {
         self.head.or(self.base)
+    }
+
+    /// Returns whether head reports this problem and base does not. A stored session keeps only the code.
+    pub fn is_new(&self, problem: &Lint) -> bool {
+        let stored = Lint::new(problem.code, WHEN_STORED);
+        let has = |side: Option<&Benchmark>, lint| side.is_some_and(|side| side.lints.contains(lint));
+        has(self.head, problem) && !has(self.base, problem) && !has(self.base, &stored)
     }
 }
 

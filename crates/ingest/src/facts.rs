@@ -329,6 +329,13 @@ fn is_fact(name: &str, value: &str) -> bool {
     is_axis(&words) && !is_rate && !is_measured
 }
 
+/// Returns whether a field says in words whether a result is right: `accuracy: eager_two_runs_differ`.
+pub(super) fn is_verdict(name: &str, value: &str) -> bool {
+    words(&name_words(name)).iter().any(|word| is_in(VERDICTS, word))
+        && number(value).is_none()
+        && !is_absent(value)
+}
+
 /// Returns whether a field states the version of a program, which may be what changed, unlike those of the
 /// machine.
 fn is_version(name: &str) -> bool {

@@ -5,10 +5,11 @@
 //! `error` or `unsupported` can replace it. Each run appends rows, so every row with a name is one more
 //! process.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use benchgate_core::model::{
     Benchmark, BenchmarkName, Lint, LintCode, Metric, MetricSeries, Outcome, Process, Run, Series, Stage,
+    excerpt,
 };
 
 use super::build::{carried, fail, has_room, time_unit};
@@ -24,10 +25,16 @@ struct LatencyRows {
     errors: u64,
     /// The failure that another column of a row states.
     failed: Option<String>,
+    /// The words of columns that say whether a result is right, which must be equal on both sides.
+    verdicts: BTreeMap<String, BTreeSet<String>>,
     unsupported: u64,
     zero: u64,
     not_finite: u64,
 }
+
+/// Maximum number of different words of a column that are kept, and of their characters.
+const MOST_WORDS: usize = 16;
+const LONGEST_WORDS: usize = 200;
 
 /// Positions of the columns.
 struct LatencyColumns {
@@ -205,6 +212,9 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
         commits.add(others.map(|(at, name)| (name.as_str(), cells[*at])));
         for (name, value) in columns.others.iter().map(|(at, name)| (name, cells[*at])) {
             rows.failed = rows.failed.take().or_else(|| facts::failure(name, value));
+            if facts::is_verdict(name, value) {
+                rows.verdicts.entry(name.clone()).or_default().insert(value.to_owned());
+            }
             let lints = &mut rows.benchmark.lints;
             lints.extend(facts::problem(name, value).filter(|problem| !lints.contains(problem)));
         }
@@ -233,6 +243,7 @@ impl LatencyRows {
             rows: 0,
             errors: 0,
             failed: None,
+            verdicts: BTreeMap::new(),
             unsupported: 0,
             zero: 0,
             not_finite: 0,
@@ -260,7 +271,12 @@ impl LatencyRows {
     }
 
     fn finish(self) -> Benchmark {
-        let Self { mut benchmark, times, rows, errors, failed, unsupported, zero, not_finite } = self;
+        let Self { mut benchmark, times, rows, errors, failed, verdicts, unsupported, zero, not_finite } =
+            self;
+        for (name, words) in verdicts {
+            let words: Vec<&str> = words.iter().map(String::as_str).take(MOST_WORDS).collect();
+            benchmark.labels.insert(format!("field {name}"), excerpt(&words.join(", "), LONGEST_WORDS));
+        }
         if errors > 0 {
             fail(&mut benchmark, Stage::Benchmark, format!("`error` in {errors} of {rows} rows"));
             return benchmark;

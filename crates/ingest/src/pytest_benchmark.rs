@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use benchgate_core::model::{Benchmark, Context, ENVIRONMENT, Metric, Run, Stage, Summary};
 
@@ -31,6 +32,16 @@ struct PytestMachine {
     python_version: Option<String>,
     python_implementation: Option<String>,
     python_compiler: Option<String>,
+    /// Keys that pytest-benchmark writes and benchgate does not need.
+    #[serde(rename = "processor")]
+    _processor: Option<IgnoredAny>,
+    #[serde(rename = "python_build")]
+    _build: Option<IgnoredAny>,
+    #[serde(rename = "python_implementation_version")]
+    _implementation_version: Option<IgnoredAny>,
+    /// Keys that a hook of the user adds, such as `gpu`.
+    #[serde(flatten)]
+    own: BTreeMap<String, serde_json::Value>,
 }
 
 impl PytestMachine {
@@ -112,9 +123,12 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     let file: PytestBenchmarkFile = parse(text, &mut rewritten)?;
     let environment = file.machine_info.as_ref().map(PytestMachine::environment).transpose();
     let environment = environment.map_err(|what| line_fault(1, what))?.unwrap_or_default();
+    let own = file.machine_info.as_ref().map(|machine| facts::of_json(&machine.own)).unwrap_or_default();
+    let own = facts::shared(own).map_err(|what| line_fault(1, what))?;
     let mut benchmarks = ByName::default();
     for entry in file.benchmarks {
-        let stated = facts::of_json(&entry.extra_info);
+        let mut stated = facts::of_json(&entry.extra_info);
+        stated.extend(own.iter().cloned());
         let mut benchmark = benchmark(entry);
         facts::state(&mut benchmark, &stated);
         benchmark.labels.extend(environment.clone());

@@ -16,6 +16,7 @@ use benchgate_core::model::{
 
 use super::build::{ByName, direction_of_name, fail, own_metric, processes};
 use super::error::LineFault;
+use super::facts;
 use super::join::merge_run;
 use super::json::{parse_stream, unique_map};
 use super::stated::{agree, check_count, contradict};
@@ -216,15 +217,23 @@ fn add_metrics(benchmark: &mut Benchmark, line: &TorchbenchLine) {
     let repetitions = latency.and_then(|name| metrics.get(name)).and_then(TorchbenchMetric::repetitions);
     let ordered =
         latency.into_iter().chain(metrics.keys().map(String::as_str).filter(|name| Some(*name) != latency));
+    let mut said_in_words = Vec::new();
     for name in ordered {
         let values: Vec<f64> = match metrics.get(name) {
             Some(TorchbenchMetric::Many(values)) => {
                 values.iter().map(|value| value.unwrap_or(f64::NAN)).collect()
             }
             Some(TorchbenchMetric::One(value)) => vec![*value],
-            Some(TorchbenchMetric::Text(_) | TorchbenchMetric::Other(_)) => {
+            Some(other @ (TorchbenchMetric::Text(_) | TorchbenchMetric::Other(_))) => {
                 let detail = format!("{name}: neither a number nor a list of them");
                 benchmark.lints.push(Lint::new(LintCode::DroppedMetric, detail));
+                match other {
+                    TorchbenchMetric::Text(said) => said_in_words.push((name.to_owned(), said.clone())),
+                    // A NaN is read as null.
+                    _ => benchmark
+                        .lints
+                        .push(Lint::new(LintCode::ReportedProblem, format!("`{name}` is no number"))),
+                }
                 continue;
             }
             None => continue,
@@ -257,6 +266,7 @@ fn add_metrics(benchmark: &mut Benchmark, line: &TorchbenchLine) {
         };
         processes(benchmark, metric, if timed { 1e9 / iterations } else { 1.0 }, vec![values]);
     }
+    facts::state(benchmark, &said_in_words);
 }
 
 fn without_warmup(benchmark: &mut Benchmark, mut values: Vec<f64>, warmup: usize, main: bool) -> Vec<f64> {

@@ -142,7 +142,8 @@ pub(super) struct PreparedCommand {
     built_by: SystemTime,
     /// Source files that the command lines name.
     named: NamedFiles,
-    /// The time at which `setup` ended.
+    /// The times at which `setup` began and ended.
+    setup_began: OnceLock<SystemTime>,
     set_up: OnceLock<SystemTime>,
     /// Findings about the process that is observed after everything was measured.
     observed: OnceLock<Vec<Lint>>,
@@ -182,6 +183,7 @@ impl PreparedCommand {
             began: SystemTime::now(),
             built_by: SystemTime::now(),
             named: NamedFiles::new(),
+            setup_began: OnceLock::new(),
             set_up: OnceLock::new(),
             observed: OnceLock::new(),
             preparation: [spec.setup.clone(), spec.prepare.clone()],
@@ -334,6 +336,7 @@ impl PreparedCommand {
         log: &Path,
         output: &Path,
     ) -> Result<Option<Finished>, PipelineError> {
+        self.setup_began.get_or_init(SystemTime::now);
         if let Some(line) = &self.spec.setup {
             let finished = host.run(&self.line(line, Path::new(""), EVERYTHING).log(log)).await?;
             if finished.exit != Exit::Success {

@@ -93,7 +93,7 @@ pub(in crate::pipeline) async fn observe(
                 other_preparation(host, (reference, of_base), (command, of_head)).await.into_iter().collect();
             lints.extend(kept_state(of_base, of_head));
             lints.extend(others_sources::read_by_base(host, (reference, of_base), command).await);
-            lints.extend(others_sources::built_by_head(of_base, &head.commands));
+            lints.extend(others_sources::made_by_head(of_base, &head.commands));
             command.observed.get_or_init(|| lints);
         }
     }

@@ -57,17 +57,19 @@ pub(super) async fn read_by_base(
     None
 }
 
-/// The finding that base's process read a file that head's build wrote. Base's commands are built first, so a
-/// build that installs its result outside of `{build}` replaces base's.
-pub(super) fn built_by_head(base: &ObservedProcess, head: &[PreparedCommand]) -> Option<Lint> {
+/// The finding that base's process read a file that head's build or `setup` wrote. Those of base run first, so head's
+/// replace what they leave outside of `{build}`.
+pub(super) fn made_by_head(base: &ObservedProcess, head: &[PreparedCommand]) -> Option<Lint> {
     let is_heads = |at: SystemTime| {
         head.iter().any(|command| {
-            command.began < command.built_by && (command.began..command.built_by).contains(&at)
+            let set_up = command.setup_began.get().zip(command.set_up.get());
+            let is_setup = set_up.is_some_and(|(began, ended)| (*began..*ended).contains(&at));
+            is_setup && command.spec.setup.is_some() || (command.began..command.built_by).contains(&at)
         })
     };
     let (path, _) = base.recent.iter().find(|(path, at)| is_heads(**at) && path.is_file())?;
     let detail = format!(
-        "base's processes read `{}`, which head's build wrote, so both sides may run head's code",
+        "base's processes read `{}`, which head's build or setup wrote, so both sides may run head's code",
         excerpt(&path.to_string_lossy(), LONGEST_NAME)
     );
     Some(Lint::new(LintCode::WorkloadChanged, detail))

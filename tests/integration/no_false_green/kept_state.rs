@@ -85,6 +85,12 @@ fn a_base_that_runs_heads_code_is_never_green() {
     );
     change.0.write("package.sh", "true # slower");
     is_other_work("a package that both builds install in one place", &change.strictly());
+    let setup = "setup = \"sh -c 'cp package.sh $HOME/package.sh'\"\nrun";
+    let change = Change::empty();
+    change.0.write("package.sh", "true");
+    change.begin(". \"$HOME/package.sh\"; rows", &CONFIG.replacen("run", setup, 1));
+    change.0.write("package.sh", "true # slower");
+    is_other_work("a file that both sides' setup writes", &change.strictly());
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod exchanged;
 mod expectations;
 mod files;
 mod foreign;
+mod foreign_context;
 mod foreign_facts;
 mod head_choices;
 mod head_configuration;

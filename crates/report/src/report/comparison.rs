@@ -578,7 +578,13 @@ fn notes<'a>(view: &'a View<'a>, detail: Detail) -> Vec<Item<'a>> {
     let label = if brief { "note: " } else { "" };
     let legend = view.legend.as_ref().filter(|_| !brief);
     let legend = legend.map(|legend| format!("{} {MORE_COLUMNS}", legend.sentences()).into());
+    let is_no_ratio = view.legend.as_ref().is_some_and(|legend| legend.is_no_ratio);
+    let no_ratio = is_no_ratio.then(|| {
+        Text::from(label).say(
+            "changes are estimated from all sessions, so they can differ from the ratio of the values next to them",
+        )
+    });
     let notes = comparison.notes.iter().filter(|note| !view.alerts.contains(note));
     let notes = notes.chain(method).map(|note| Text::from(label).say(note.as_str()));
-    legend.into_iter().chain(notes).map(Item::from).collect()
+    legend.into_iter().chain(no_ratio).chain(notes).map(Item::from).collect()
 }

@@ -61,6 +61,8 @@ pub struct Legend {
     /// The statistic of the values, for the title of their column, if it is a single word and not the one
     /// that most tools print.
     statistic: Option<&'static str>,
+    /// True if changes are not the ratios of the values next to them.
+    pub(super) is_no_ratio: bool,
     /// Lowest and highest confidence of the intervals.
     levels: Option<(String, String)>,
 }
@@ -424,9 +426,6 @@ fn legend(comparison: &Comparison) -> Option<Legend> {
         "the level of the stored sessions, and head's median (some tools print the mean)"
     } else if is_separate && has_summaries {
         "the median, or the mean if the file states no median"
-    } else if is_separate && !is_ratio {
-        "the median (some tools print the mean); the change is estimated from all sessions, so it can differ \
-         from the ratio of the two"
     } else if is_separate {
         "the median (some tools print the mean)"
     } else if comparison.rows.iter().map(samples).any(|(samples, processes)| samples > processes) {
@@ -439,7 +438,8 @@ fn legend(comparison: &Comparison) -> Option<Legend> {
         intervals.map(|interval| interval.level).filter(|level| level.is_finite()).collect();
     let lowest = levels.iter().copied().reduce(f64::min).map(confidence);
     let highest = levels.iter().copied().reduce(f64::max).map(confidence);
-    Some(Legend { values: format!("base → head: {values}."), statistic, levels: lowest.zip(highest) })
+    let values = format!("base → head: {values}.");
+    Some(Legend { values, statistic, is_no_ratio: is_separate && !is_ratio, levels: lowest.zip(highest) })
 }
 
 /// Explanation of columns that only some reports have.

@@ -1,0 +1,33 @@
+//! Facts that a file of another tool states about all of its rows.
+
+use super::foreign::none_is_green;
+
+#[test]
+fn no_configuration_line_of_a_go_benchmark_that_differs_is_green() {
+    let go = "goos: linux\ngoarch: amd64\npkg: x\ncpu: E\nbackend: cuda\nsize: 1000\ncommit: a\n\
+        BenchmarkA-2 \t1000\t100.2 ns/op\nBenchmarkA-2 \t1000\t100.1 ns/op\nBenchmarkA-2 \t1000\t100.6 ns/op\n\
+        PASS\nok  \tx\t1.0s\n";
+    let edits = [
+        ("backend: cuda\n", "backend: cpu\n"),
+        ("size: 1000\n", "size: 10\n"),
+        ("size: 1000\n", ""),
+        ("1000\t100.6 ns/op", "1000\t1.2 MB/s"),
+    ];
+    none_is_green("Go's text", go, &edits);
+}
+
+#[test]
+fn no_context_of_google_benchmark_that_differs_is_green() {
+    let row = |at: usize, time: f64| {
+        format!(
+            "{{\"name\": \"BM\", \"run_name\": \"BM\", \"run_type\": \"iteration\", \"repetitions\": 3, \"repetition_index\": {at}, \
+             \"iterations\": 1000, \"real_time\": {time}, \"cpu_time\": {time}, \"time_unit\": \"us\"}}"
+        )
+    };
+    let rows = [row(0, 100.2), row(1, 100.1), row(2, 100.6)].join(", ");
+    let file = format!(
+        "{{\"context\": {{\"num_cpus\": 2, \"backend\": \"cuda\", \"size\": \"1000\"}}, \"benchmarks\": [{rows}]}}"
+    );
+    let edits = [("\"cuda\"", "\"cpu\""), ("\"1000\"", "\"10\""), (", \"size\": \"1000\"", "")];
+    none_is_green("Google Benchmark's context", &file, &edits);
+}
