@@ -112,14 +112,17 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<LoadedRun, 
     let mut session: Option<SessionOfFiles> = None;
     let (mut joined, mut sessions, mut unknown) = (0, Vec::new(), Vec::new());
     let (mut extensions, mut families) = (HashSet::new(), HashSet::new());
+    let (mut folders, mut empty_folders) = (HashSet::new(), HashSet::new());
     for input in inputs {
         let Some(mut run) = load_one(input, format)? else {
             unknown.push(&input.path);
+            empty_folders.extend(input.folder.as_deref());
             continue;
         };
         joined += 1;
         extensions.insert(Path::new(&input.path).extension());
         families.insert(guesses::family(&input.path));
+        folders.extend(input.folder.as_deref());
         if inputs.len() > 1 {
             if run.session.take().is_some() {
                 forget_blocks(&mut run);
@@ -162,6 +165,17 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<LoadedRun, 
         notes.push(format!("{joined} files of criterion: {benchmarks}, {}", counted(count, "session")));
     } else if joined > 1 {
         notes.push(format!("{joined} files, each read as one session"));
+    }
+    // A folder that is numbered like those with results is a session that failed.
+    let numbered: HashSet<String> = folders.iter().map(|folder| guesses::family(folder)).collect();
+    let is_session = |folder: &&str| {
+        !folders.contains(folder)
+            && guesses::family(folder) != **folder
+            && numbered.contains(&guesses::family(folder))
+    };
+    if let Some(folder) = empty_folders.into_iter().find(is_session) {
+        return Err(CliError::input(format!("failed to find a result in {folder}"))
+            .hint("the other folders of this side have results: measure this session again, or leave its folder out"));
     }
     for path in &unknown {
         let bytes = read_contents(path)?;

@@ -327,6 +327,25 @@ fn a_criterion_folder_is_its_newest_samples() {
 }
 
 #[test]
+fn a_numbered_folder_without_a_result_is_a_session_that_failed() {
+    let world = World::new();
+    let fixture = super::ingest::fixture_path("criterion/sum/wrapping/new");
+    for (side, session) in [("base", 1), ("base", 2), ("head", 1), ("head", 2)] {
+        for name in ["sample.json", "estimates.json", "benchmark.json"] {
+            let Ok(bytes) = std::fs::read(fixture.join(name)) else { continue };
+            world.write(&format!("{side}/{session}/sum/new/{name}"), &bytes);
+        }
+    }
+    world.write("head/report/index.html", "<html></html>\n");
+    world.write("head/3/log.txt", "error: could not compile `b`\n");
+    let outcome = world.run(["compare", "base/*", "head/*"]).expect_code(21);
+    assert!(outcome.stderr.contains("failed to find a result in head/3"), "{}", outcome.stderr);
+    std::fs::remove_dir_all(world.work().join("head/3")).unwrap();
+    let outcome = world.run(["compare", "base/*", "head/*"]);
+    assert_ne!(outcome.code, Some(21), "{}", outcome.stderr);
+}
+
+#[test]
 fn several_results_stand_next_to_each_other() {
     let world = World::new();
     world.write("base.csv", csv(&[("conv", 100.0, 1.0), ("mlp", 100.0, 1.0), ("gone", 100.0, 1.0)]));

@@ -89,6 +89,8 @@ struct PytestBenchmarkEntry {
     name: String,
     fullname: Option<String>,
     param: Option<serde_json::Value>,
+    /// The arguments of a parametrized test, which its name need not show.
+    params: Option<BTreeMap<String, serde_json::Value>>,
     options: Option<Options>,
     #[serde(default, deserialize_with = "unique_map")]
     extra_info: BTreeMap<String, serde_json::Value>,
@@ -129,7 +131,14 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     for entry in file.benchmarks {
         let mut stated = facts::of_json(&entry.extra_info);
         stated.extend(own.iter().cloned());
+        // Values that JSON can't express are printed with their address.
+        let is_shown =
+            |(_, value): &(String, String)| !value.starts_with("UNSERIALIZABLE") && !value.contains(" at 0x");
+        let arguments = facts::of_json(entry.params.iter().flatten()).into_iter().filter(is_shown);
+        let arguments: Vec<(String, String)> =
+            arguments.map(|(name, value)| (format!("argument {name}"), value)).collect();
         let mut benchmark = benchmark(entry);
+        benchmark.labels.extend(arguments);
         facts::state(&mut benchmark, &stated);
         benchmark.labels.extend(environment.clone());
         benchmarks.push_once(benchmark);

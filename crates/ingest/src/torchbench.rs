@@ -61,6 +61,8 @@ enum TorchbenchMetric {
     Many(Vec<Option<f64>>),
     One(f64),
     Text(String),
+    /// A NaN is read as null.
+    Null(()),
     Other(IgnoredAny),
 }
 
@@ -224,15 +226,20 @@ fn add_metrics(benchmark: &mut Benchmark, line: &TorchbenchLine) {
                 values.iter().map(|value| value.unwrap_or(f64::NAN)).collect()
             }
             Some(TorchbenchMetric::One(value)) => vec![*value],
-            Some(other @ (TorchbenchMetric::Text(_) | TorchbenchMetric::Other(_))) => {
+            Some(
+                other @ (TorchbenchMetric::Text(_) | TorchbenchMetric::Null(()) | TorchbenchMetric::Other(_)),
+            ) => {
                 let detail = format!("{name}: neither a number nor a list of them");
                 benchmark.lints.push(Lint::new(LintCode::DroppedMetric, detail));
                 match other {
-                    TorchbenchMetric::Text(said) => said_in_words.push((name.to_owned(), said.clone())),
-                    // A NaN is read as null.
-                    _ => benchmark
-                        .lints
-                        .push(Lint::new(LintCode::ReportedProblem, format!("`{name}` is no number"))),
+                    TorchbenchMetric::Text(said) if Some(name) != latency => {
+                        said_in_words.push((name.to_owned(), said.clone()));
+                    }
+                    TorchbenchMetric::Null(()) => {
+                        let detail = format!("`{name}` is no number");
+                        benchmark.lints.push(Lint::new(LintCode::ReportedProblem, detail));
+                    }
+                    _ => {}
                 }
                 continue;
             }

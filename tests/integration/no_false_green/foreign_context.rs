@@ -31,3 +31,21 @@ fn no_context_of_google_benchmark_that_differs_is_green() {
     let edits = [("\"cuda\"", "\"cpu\""), ("\"1000\"", "\"10\""), (", \"size\": \"1000\"", "")];
     none_is_green("Google Benchmark's context", &file, &edits);
 }
+
+#[test]
+fn no_word_about_a_result_that_differs_is_green() {
+    let csv = "model,device,time,accuracy\nm,cpu,1.0002,pass\nm,cpu,1.0003,pass\nm,cpu,1.0001,pass\n";
+    let words = ["eager_two_runs_differ", "not ok", "differs", "xfail", "unverified", "-"];
+    let edits: Vec<(&str, String)> =
+        words.iter().map(|word| ("1.0003,pass", format!("1.0003,{word}"))).collect();
+    let edits: Vec<(&str, &str)> = edits.iter().map(|(from, to)| (*from, to.as_str())).collect();
+    none_is_green("a column of verdicts", csv, &edits);
+    let line = "{\"model\": {\"model_name\": \"m\"}, \"experiment\": {\"accelerator\": \"cuda\"}, \"iterations_per_run\": 1, \
+        \"metrics\": {\"total_time\": [9, 9, 9, 1.0002, 1.0001, 1.0004], \"accuracy\": \"pass\", \"max_diff\": 0.5}}\n";
+    let edits =
+        [("\"pass\"", "\"fail_accuracy\""), ("\"pass\"", "\"skipped\""), ("0.5", "NaN"), ("0.5", "null")];
+    none_is_green("metrics in words", line, &edits);
+    let pytest = "{\"machine_info\": {\"gpu\": \"H100\", \"processor\": \"x\"}, \"benchmarks\": [{\"name\": \"a\", \"params\": {\"n\": 1000}, \
+        \"options\": {\"timer\": \"perf_counter\"}, \"stats\": {\"rounds\": 3, \"data\": [1.0002, 1.0001, 1.0006]}}]}";
+    none_is_green("pytest-benchmark", pytest, &[("\"H100\"", "\"A100\""), ("1000", "10")]);
+}
