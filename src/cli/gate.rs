@@ -14,6 +14,7 @@ use super::backend_args::BackendArgs;
 use super::bundle_args::{BundleArgs, Half};
 use super::policy_args::PolicyArgs;
 use super::posting::{self, Situation};
+use super::provenance;
 use super::rendering::{ComparisonArgs, Destination, RunFileArgs};
 use super::reporting::{GithubArgs, PostArgs};
 use super::session::{MeasureArgs, side, with_anchor};
@@ -166,7 +167,11 @@ fn judge(args: &GateArgs, terminal: &Terminal) -> Result<Judged, CliError> {
     let stored = args.stored || (args.base.is_none() && config.base.is_none());
     let (mut sides, notices) = match &args.base {
         Some(reference) => {
-            against_merge_base(args.measure.cache_dir.as_deref(), config, reference, terminal)?
+            let (sides, mut notices) =
+                against_merge_base(args.measure.cache_dir.as_deref(), config, reference, terminal)?;
+            // With --stored, base is not measured; its commit only selects the sessions.
+            notices.extend(if stored { None } else { only_untracked(&sides, reference)? });
+            (sides, notices)
         }
         None if stored => {
             say_what_judges(args, &config, terminal)?;
@@ -234,6 +239,9 @@ fn judged(
     let Some(head) = sides.iter().find(|side| side.name == SideName::Head) else {
         return Err(CliError::internal("a gate has a head"));
     };
+    if args.publish && head.dirty == Some(true) {
+        return Err(provenance::edited(head.commit.as_deref()));
+    }
     let config = &head.config;
     let suite_rows = args.measure.shard.rows()?;
     let options = CompareOptions {
@@ -269,7 +277,10 @@ fn pack(args: &GateArgs, bundle: &Path, terminal: &Terminal) -> Result<ExitCode,
     rename(&mut config, &args.rename)?;
     let (mut sides, notices) = match &args.base {
         Some(reference) => {
-            against_merge_base(args.measure.cache_dir.as_deref(), config, reference, terminal)?
+            let (sides, mut notices) =
+                against_merge_base(args.measure.cache_dir.as_deref(), config, reference, terminal)?;
+            notices.extend(only_untracked(&sides, reference)?);
+            (sides, notices)
         }
         None => {
             only_merged(&config.root)?;
@@ -427,6 +438,11 @@ pub fn against_merge_base(
     base.untracked.clear();
     base.checkout = Some(checkout);
     let head = required(side(SideName::Head, &head_config)?)?;
+    notices.extend((head.dirty == Some(true) && job::is_ci()).then(|| {
+        "tracked files differ from HEAD (`git status` lists them), so `publish`, `merge` and `baseline update` \
+        don't accept the result"
+            .to_owned()
+    }));
     Ok((vec![base, head], notices))
 }
 
@@ -442,6 +458,37 @@ fn refuse_cache_inside(cache: &Path, repository: &Repository) -> Result<(), CliE
         cache.display()
     ))
     .hint("name a folder outside of the repository with --cache-dir or BENCHGATE_CACHE"))
+}
+
+/// Refuses to compare a commit with itself. Untracked files may be a change that is not committed yet, so on a
+/// user's machine they are measured, with a note. A job is about a commit, of which they are no part.
+fn only_untracked(sides: &[SideInput], reference: &str) -> Result<Option<String>, CliError> {
+    let [base, head] = sides else { return Err(CliError::internal("a gate has two sides")) };
+    let (Some(commit), false) = (&head.commit, head.dirty == Some(true)) else { return Ok(None) };
+    if base.commit.as_ref() != Some(commit) {
+        return Ok(None);
+    }
+    let repository = Repository::open(&head.config.root)?;
+    let untracked: Vec<String> = if job::is_ci() {
+        Vec::new()
+    } else {
+        let mut files = repository.untracked_files()?;
+        files.retain(|file| !super::paths::is_result(&repository.root().join(file)));
+        files.iter().map(|file| file.display().to_string()).collect()
+    };
+    let Some(first) = untracked.first() else {
+        return Err(CliError::baseline_missing(format!(
+            "HEAD is the base ({commit}), and no tracked file is edited: there is no change to measure"
+        ))
+        .hint(if reference == "HEAD" {
+            "name the commit before the change: `--base HEAD~1`"
+        } else {
+            "commit the change, or name the commit before it: `--base HEAD~1`"
+        }));
+    };
+    let others = untracked.len() - 1;
+    let others = if others == 0 { String::new() } else { format!(" and {others} more") };
+    Ok(Some(format!("HEAD is the base; the only change is in untracked files ({first}{others})")))
 }
 
 /// Describes the submodules that are not at the commit that HEAD names. A change that updates a submodule must

@@ -24,10 +24,14 @@ pub fn current() -> Result<Option<Job>, CliError> {
 
 /// Removes an earlier result if this is a job: a result in the checkout was committed or left by another job.
 /// It is removed before any check can fail, so that no later step mistakes it for this job's result. On a
-/// user's machine, an earlier result belongs to the user and stays. Most services for CI set `CI`.
+/// user's machine, an earlier result belongs to the user and stays.
 pub fn leave_no_earlier_result(output: &Path) -> Result<(), CliError> {
-    let is_job = ["GITHUB_EVENT_NAME", "CI"].into_iter().any(|name| variable(name).is_some());
-    if is_job { paths::remove_output(output) } else { Ok(()) }
+    if is_ci() { paths::remove_output(output) } else { Ok(()) }
+}
+
+/// Returns true in a job of any service for CI. Most of them set `CI`.
+pub fn is_ci() -> bool {
+    ["GITHUB_EVENT_NAME", "CI"].into_iter().any(|name| variable(name).is_some())
 }
 
 /// Returns true if, in this job, the code in a folder is a change that has not been merged, whose own

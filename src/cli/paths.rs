@@ -59,7 +59,7 @@ pub fn is_earlier_result(output: &Path) -> Result<bool, CliError> {
 }
 
 /// Returns true if a file is empty, or begins with the name of a schema as benchgate's own files do.
-fn is_result(file: &Path) -> bool {
+pub fn is_result(file: &Path) -> bool {
     const BEGINNING: usize = 200;
     let mut beginning = Vec::new();
     let read =

@@ -87,14 +87,9 @@ pub fn judge(file: RunFile, label: &str, known: &TrustedInputs<'_>) -> Result<Co
     }
     let expected = renamed(pipeline::expected(config), &file)?;
     check(&file, config, &expected, commits, *reported)?;
-    let is_edited = file.side(SideName::Head).is_some_and(|head| head.dirty == Some(true));
     let (base, head) = inputs::both_sides(file, label)?;
     let options = CompareOptions { today: today.clone(), ..CompareOptions::default() };
-    let mut comparison = compare_untrusted(&base, &head, &expected, policy, &options);
-    comparison.notes.extend(is_edited.then(|| {
-        "files of head differed from its commit when it was measured (`git status` in that job)".to_owned()
-    }));
-    Ok(comparison)
+    Ok(compare_untrusted(&base, &head, &expected, policy, &options))
 }
 
 /// The benchmarks that the base's configuration declares, under the names that the head gives them. Only a
@@ -130,6 +125,9 @@ fn check(
     for (side, known) in [(SideName::Base, &commits.base), (SideName::Head, &commits.head)] {
         same_commit(file.side(side), side, known)?;
     }
+    if let Some(head) = file.side(SideName::Head).filter(|head| head.dirty == Some(true)) {
+        return Err(edited(head.commit.as_deref()));
+    }
     if let Some(base) = file.side(SideName::Base) {
         pinned_tools(base, config)?;
         declared(base, expected)?;
@@ -151,6 +149,18 @@ fn check(
 fn refused(what: String) -> CliError {
     CliError::failed(format!("failed to accept the result: {what}"))
         .hint("run the measuring workflow again; its log and docs/security.md say more")
+}
+
+/// The error for a head that was measured with changes that its commit, which gets the verdict, does not contain.
+pub fn edited(commit: Option<&str>) -> CliError {
+    CliError::failed(format!(
+        "failed to accept the result: tracked files of head differed from {} when it was measured",
+        commit.map_or_else(|| "its commit".to_owned(), |commit| format!("commit {commit}"))
+    ))
+    .hint(
+        "`git status` before benchgate in the measuring job lists them: a step patches, formats or generates these files, or a \
+        submodule is out of date; commit the change, or undo it before measuring (`git restore .`)",
+    )
 }
 
 /// Rejects a result that was measured outside the reported run's time, since it belongs to another run.
@@ -182,13 +192,9 @@ fn measured_by(file: &RunFile, reported: &WorkflowRun) -> Result<(), CliError> {
 fn same_commit(side: Option<&SideRecord>, name: SideName, known: &[String]) -> Result<(), CliError> {
     let Some(side) = side.filter(|_| !known.is_empty()) else { return Ok(()) };
     match &side.commit {
-        // benchgate itself checks out the base. In the head's checkout, a build may have modified tracked
-        // files.
-        Some(commit) if known.contains(commit) && name == SideName::Base && side.dirty != Some(false) => {
-            Err(refused(format!(
-                "it does not state that its {name} was measured without changes to commit {commit}"
-            )))
-        }
+        Some(commit) if known.contains(commit) && side.dirty != Some(false) => Err(refused(format!(
+            "it does not state that its {name} was measured without changes to commit {commit}"
+        ))),
         Some(commit) if known.contains(commit) => Ok(()),
         Some(commit) => {
             Err(refused(format!("its {name} is {commit}, but the event is about {}", known.join(" or "))))

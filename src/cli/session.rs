@@ -344,7 +344,7 @@ pub fn side(name: SideName, config: &Config) -> Result<Option<SideInput>, CliErr
         config.artifacts.iter().any(|artifact| artifact.is_at(name))
     };
     let files = of_models.chain(pipeline::named_by_flags(config, &side)).filter(|file| !is_pinned(file));
-    let untracked = repository.as_ref().and_then(|repository| repository.untracked(files).ok());
+    let untracked = repository.as_ref().and_then(|repository| repository.untracked_among(files).ok());
     let untracked = untracked.unwrap_or_default();
     let dirty = repository.as_ref().and_then(|repository| repository.is_dirty().ok());
     let dirty = dirty.map(|dirty| dirty || !untracked.is_empty());

@@ -56,7 +56,7 @@ fn a_benchmark_that_is_not_in_the_suite_and_a_suite_without_base_are_refused() {
 #[test]
 fn a_branch_is_exchanged_against_its_merge_base() {
     let (suite, repository) = repository();
-    let base = repository.head().unwrap().target().unwrap();
+    let base = repository.revparse_single("main").unwrap().id();
     suite.source("a", &["compile-error=no such op"]);
     commit(&repository, "does not compile");
     let args = ["explain", "--swap", "a/cpu/main", "--merge-base", "main"];
@@ -72,7 +72,9 @@ fn the_command_that_a_gate_prints_exchanges_kernels_of_the_base_of_that_gate() {
         |softmax: u32| format!("kernels=main_dispatch_0_matmul:600,main_dispatch_1_softmax:{softmax}");
     let suite = Suite::new().model("m", &["latency-us=1000", &kernels(400)]).write().with_tools_outside();
     let repository = branch(&suite.world.work());
-    let base = repository.head().unwrap().target().unwrap();
+    let head = repository.head().unwrap().peel_to_commit().unwrap();
+    repository.branch("main", &head, true).unwrap();
+    let base = head.id();
     suite.source("m", &["latency-us=1500", &kernels(900)]);
     let printed = regex::Regex::new(r"benchgate (explain --swap \S+( --merge-base \S+)?)").unwrap();
     // The first round has uncommitted edits, and the second one has a commit with them.

@@ -15,7 +15,7 @@ pub fn repository() -> (Suite, Repository) {
     (suite, repository)
 }
 
-/// Commits everything in this folder to `main`, and checks out the branch `change` on top of it.
+/// Commits everything in this folder to `main`, and checks out the branch `change`, whose own commit changes nothing.
 pub fn branch(work: &Path) -> Repository {
     let mut options = git2::RepositoryInitOptions::new();
     options.initial_head("main");
@@ -25,6 +25,7 @@ pub fn branch(work: &Path) -> Repository {
     repository.branch("change", &head, false).unwrap();
     repository.set_head("refs/heads/change").unwrap();
     drop(head);
+    commit(&repository, "nothing yet");
     repository
 }
 
@@ -385,6 +386,7 @@ fn a_rename_that_could_mean_two_models_is_refused_and_one_that_was_merged_does_n
     let (suite, repository) = renamed("latency-us=1000", RENAMED);
     let head = repository.head().unwrap().peel_to_commit().unwrap();
     repository.branch("main", &head, true).unwrap();
+    commit(&repository, "nothing yet");
     assert!(!gate(&suite, 0).to_string().contains("head renamed benchmarks"));
     let toml = suite.world.read("benchgate.toml");
     let model = toml.split("[[model]]").nth(1).unwrap().split("\n\n").next().unwrap();

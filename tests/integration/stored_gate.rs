@@ -371,6 +371,7 @@ fn without_the_remote_of_its_branch_a_gate_names_a_branch_to_compare_with() {
     error: failed to find the remote `origin` in this repository's configuration
     hint: compare with a branch: `benchgate gate --base main`; or name the remote of the stored baseline: `git remote add origin URL`
     ");
+    suite.world.write("new.txt", "not committed yet");
     suite.world.run(["gate", "--base", "main"]).expect_no_failure();
     suite.run_on_a_quiet_host();
     let outcome = suite.world.run(["baseline", "update"]).expect_code(22);

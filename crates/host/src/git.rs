@@ -273,27 +273,6 @@ impl Repository {
         Ok(index.iter().map(|entry| self.root.join(OsStr::from_bytes(&entry.path))).collect())
     }
 
-    /// Returns those of these files, relative to the root, that are neither tracked nor ignored. Files of submodules
-    /// and files outside of the repository are left out.
-    pub fn untracked(&self, files: impl IntoIterator<Item = PathBuf>) -> Result<BTreeSet<PathBuf>, GitError> {
-        let mut found = BTreeSet::new();
-        for file in files {
-            // A tracked link may lead to an untracked file.
-            let real = fs::canonicalize(&file).ok();
-            for place in real.into_iter().chain([file]).filter_map(|place| self.relative(&place).ok()) {
-                match self.inner.status_file(&place) {
-                    Ok(status) if status.is_wt_new() => {
-                        found.insert(place);
-                    }
-                    Ok(_) => {}
-                    Err(error) if matches!(error.code(), ErrorCode::NotFound | ErrorCode::Ambiguous) => {}
-                    Err(error) => return Err(other("compare with HEAD", &error)),
-                }
-            }
-        }
-        Ok(found)
-    }
-
     /// A tracked file at or below `folder`, or the submodule that contains `folder`. `folder` is absolute and
     /// need not exist.
     pub fn tracked_below(&self, folder: &Path) -> Result<Option<PathBuf>, GitError> {

@@ -493,6 +493,7 @@ fn a_passing_result_of_other_tools_commits_or_benchmarks_is_never_green() {
     });
     for dirty in [json!(true), Value::Null] {
         forge("a base that differs from its commit", &|run| run["sides"][0]["dirty"] = dirty.clone());
+        forge("a head that differs from its commit", &|run| run["sides"][1]["dirty"] = dirty.clone());
     }
     forge("no tools at head", &|run| drop(run["sides"][1].as_object_mut().unwrap().remove("toolchain")));
     for (part, value) in [

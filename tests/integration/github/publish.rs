@@ -339,11 +339,17 @@ fn measuring_with_a_token_that_can_write_is_only_for_private_repositories() {
     std::fs::rename(suite.world.work().join("tools"), &tools).unwrap();
     let toml = suite.world.read("benchgate.toml").replace("\"tools\"", &format!("{tools:?}"));
     suite.world.write("benchgate.toml", toml.replace("flags = [\"--fake=latency-us=1300\"]", ""));
+    suite.world.write(".gitignore", "/run.json\n/event.json\n/step-*\n");
     git(suite, &["init", "--quiet"]);
     commit(suite);
     suite.source("a", &["latency-us=1300"]);
-    let command = job.command("pull_request", &private, &["gate", "--publish", "--base", "HEAD"]);
-    job.world().finish(command).expect_code(10);
+    let gate = |base: &str| {
+        job.world().finish(job.command("pull_request", &private, &["gate", "--publish", "--base", base]))
+    };
+    let edited = gate("HEAD").expect_code(20).stderr;
+    assert!(edited.contains("tracked files of head differed"), "{edited}");
+    commit(suite);
+    gate("HEAD~1").expect_code(10);
     assert_eq!(job.bodies().len(), 1);
 }
 

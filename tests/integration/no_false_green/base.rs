@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::pull_request::repository;
+use crate::pull_request::{commit, repository};
 use crate::suite::{Suite, npy};
 
 use super::{FAIL_ON, Greens, Sides};
@@ -223,4 +223,30 @@ fn no_file_that_a_checkout_of_base_lacks_makes_a_slower_head_green() {
     git(&suite, &["-C", inner.to_str().unwrap(), "checkout", "--quiet", "HEAD~1"]);
     check("head's submodule is still at base's commit", 20, &suite);
     greens.none(10);
+}
+
+#[test]
+fn a_commit_is_not_compared_with_itself() {
+    let (suite, repository) = repository();
+    let gate = |options: &[&str]| suite.world.run([&["gate", "--base", "change"], options].concat());
+    let refused = |options: &[&str]| {
+        let outcome = gate(options).expect_code(12);
+        assert!(outcome.stderr.contains("there is no change to measure"), "{}", outcome.stderr);
+    };
+    refused(&[]);
+    refused(&["--until", "compile", "--bundle", "../suite.bundle"]);
+    // An earlier result in the working tree is not a change.
+    suite.world.write("report.json", "{\"schema\": \"benchgate/report-v1\"}");
+    refused(&[]);
+    suite.world.write("new.txt", "not committed yet");
+    let outcome = gate(&[]).expect_no_failure();
+    assert!(outcome.said().contains("untracked files (new.txt)"), "{}", outcome.said());
+    let mut command = suite.world.command(["gate", "--base", "change"]);
+    command.env("CI", "true");
+    suite.world.finish(command).expect_code(12);
+    suite.source("a", &["latency-us=1300"]);
+    gate(&[]).expect_code(10);
+    commit(&repository, "slower");
+    refused(&[]);
+    suite.world.run(["gate", "--base", "main"]).expect_code(10);
 }

@@ -252,6 +252,7 @@ fn no_change_of_a_configuration_makes_a_slow_or_wrong_head_green() {
     let main = repository.head().unwrap().peel_to_commit().unwrap();
     repository.branch("change", &main, true).unwrap();
     repository.set_head("refs/heads/change").unwrap();
+    commit(&repository, "nothing yet");
     suite.world.run(["gate", "--base", "main", "--fail-on", FAIL_ON]).expect_no_failure();
 
     let valid: Vec<Change> = all_changes(&document)

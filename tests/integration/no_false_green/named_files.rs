@@ -93,6 +93,7 @@ fn no_file_that_a_model_names_makes_a_slow_or_wrong_head_green() {
     let main = repository.head().unwrap().peel_to_commit().unwrap();
     repository.branch("change", &main, true).unwrap();
     repository.set_head("refs/heads/change").unwrap();
+    commit(&repository, "nothing yet");
     let gate = || suite.world.run(["gate", "--base", "main", "--fail-on", FAIL_ON]);
     gate().expect_no_failure();
     let mut greens = Greens::default();

@@ -1,5 +1,6 @@
 //! Compares the working tree with HEAD: what was measured must be what the commit contains.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -25,6 +26,40 @@ impl Repository {
     /// submodule, `skip-worktree`, `assume-unchanged`) don't hide them here.
     pub fn is_dirty(&self) -> Result<bool, GitError> {
         is_dirty(&self.inner).map_err(|error| other("compare with HEAD", &error))
+    }
+
+    /// Returns the files that are neither tracked nor ignored. A folder of such files counts once.
+    pub fn untracked_files(&self) -> Result<Vec<PathBuf>, GitError> {
+        let mut options = git2::StatusOptions::new();
+        options.include_untracked(true).include_ignored(false).exclude_submodules(true);
+        let statuses = self.inner.statuses(Some(&mut options));
+        let statuses = statuses.map_err(|error| other("find untracked files", &error))?;
+        let untracked = statuses.iter().filter(|entry| entry.status() == Status::WT_NEW);
+        Ok(untracked.map(|entry| PathBuf::from(OsStr::from_bytes(entry.path_bytes()))).collect())
+    }
+
+    /// Returns those of these files, relative to the root, that are neither tracked nor ignored. Files of submodules
+    /// and files outside of the repository are left out.
+    pub fn untracked_among(
+        &self,
+        files: impl IntoIterator<Item = PathBuf>,
+    ) -> Result<BTreeSet<PathBuf>, GitError> {
+        let mut found = BTreeSet::new();
+        for file in files {
+            // A tracked link may lead to an untracked file.
+            let real = std::fs::canonicalize(&file).ok();
+            for place in real.into_iter().chain([file]).filter_map(|place| self.relative(&place).ok()) {
+                match self.inner.status_file(&place) {
+                    Ok(status) if status.is_wt_new() => {
+                        found.insert(place);
+                    }
+                    Ok(_) => {}
+                    Err(error) if matches!(error.code(), ErrorCode::NotFound | ErrorCode::Ambiguous) => {}
+                    Err(error) => return Err(other("compare with HEAD", &error)),
+                }
+            }
+        }
+        Ok(found)
     }
 
     /// Returns the submodules whose checkout is not at the commit that HEAD names. Submodules that are not

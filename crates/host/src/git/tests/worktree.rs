@@ -73,6 +73,6 @@ fn a_file_that_is_neither_tracked_nor_ignored_is_untracked() {
         fixture.put(file, "");
     }
     let files = ["benchgate.toml", "new", "ignored", "missing", "../outside"].map(|file| fixture.path(file));
-    let found = fixture.open().untracked(files).unwrap();
+    let found = fixture.open().untracked_among(files).unwrap();
     assert_eq!(found, BTreeSet::from([PathBuf::from("new")]));
 }
