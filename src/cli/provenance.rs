@@ -9,7 +9,8 @@ use crate::config::{Config, Pin};
 use crate::gate::{CompareOptions, Comparison, Expected, Policy, compare_untrusted};
 use crate::github::{GitHubEvent, Job, WorkflowRun};
 use crate::model::{
-    BenchmarkName, Divergence, OutputCheck, RENAMED_FROM, SideName, VerifyCode, is_hex, is_of_command,
+    BenchmarkName, Divergence, OutputCheck, RENAMED_FROM, SideName, VerifyCode, excerpt, is_hex,
+    is_of_command,
 };
 use crate::numerics::TensorFile;
 use crate::pipeline;
@@ -90,6 +91,32 @@ pub fn judge(file: RunFile, label: &str, known: &TrustedInputs<'_>) -> Result<Co
     let (base, head) = inputs::both_sides(file, label)?;
     let options = CompareOptions { today: today.clone(), ..CompareOptions::default() };
     Ok(compare_untrusted(&base, &head, &expected, policy, &options))
+}
+
+/// Describes what head sets otherwise than base in its commands: arguments and variables can reduce the work.
+/// The text is bounded, because a hostile result must not fill the comment.
+pub fn command_changes(file: &RunFile) -> Option<String> {
+    /// Maximum number of changes.
+    const MOST: usize = 10;
+    let short = |text: &str| excerpt(text, 200);
+    let [of_base, of_head] =
+        SideName::BOTH.map(|name| file.side(name).map_or(&[][..], |side| &side.commands));
+    let mut changes = Vec::new();
+    for head in of_head {
+        let Some(base) = of_base.iter().find(|base| base.name == head.name) else { continue };
+        let keys: BTreeSet<&String> = base.configured.keys().chain(head.configured.keys()).collect();
+        for key in keys {
+            let values = [base, head].map(|side| side.configured.get(key));
+            if values[0] != values[1] {
+                let [old, new] = values.map(|value| value.map_or("none".to_owned(), |text| short(text)));
+                changes.push(format!("[[command]] {} {}: {old} → {new}", short(&head.name), short(key)));
+            }
+        }
+    }
+    let more = changes.len().saturating_sub(MOST);
+    changes.truncate(MOST);
+    changes.extend((more > 0).then(|| format!("{more} more")));
+    (!changes.is_empty()).then(|| format!("this change sets: {}", changes.join("; ")))
 }
 
 /// The benchmarks that the base's configuration declares, under the names that the head gives them. Only a

@@ -91,9 +91,9 @@ pub fn run(args: &PublishArgs, terminal: &Terminal) -> Result<ExitCode, CliError
     }
     let suite = config.as_ref().map_or("", |config| &config.suite);
     let story = match &judged {
-        Ok(comparison) => {
+        Ok((comparison, alerts)) => {
             let reproduce = situation.reproduce(&args.config);
-            Story::Compared { comparison, reproduce, alerts: &[] }
+            Story::Compared { comparison, reproduce, alerts }
         }
         Err(error) => Story::Failed(error),
     };
@@ -133,8 +133,12 @@ fn dry_run(
     Ok(texts.code)
 }
 
-/// Judges the samples of the result by the configuration's policy.
-fn judge(args: &PublishArgs, config: Option<&Config>, situation: &Situation) -> Result<Comparison, CliError> {
+/// Judges the samples of the result by the configuration's policy. Also returns what the change sets itself.
+fn judge(
+    args: &PublishArgs,
+    config: Option<&Config>,
+    situation: &Situation,
+) -> Result<(Comparison, Vec<String>), CliError> {
     let Some(config) = config else {
         return Err(CliError::baseline_missing(format!(
             "the base has no {}, so nothing can be judged yet",
@@ -160,11 +164,13 @@ fn judge(args: &PublishArgs, config: Option<&Config>, situation: &Situation) -> 
         reported: situation.reported(),
         today: runtime::today(),
     };
+    let notices: Vec<String> = provenance::command_changes(&file).into_iter().collect();
     let mut comparison = provenance::judge(file, &run.to_string_lossy(), &known)?;
     ended_alike(&comparison, situation)?;
+    comparison.notes.splice(0..0, notices.iter().cloned());
     args.policy.downgrade(&mut comparison);
     crate::report::withhold(&mut comparison, args.disclose.unwrap_or(config.disclose));
-    Ok(comparison)
+    Ok((comparison, notices))
 }
 
 /// Rejects a result that passes although the run that measured it failed: it can't be the result that the run

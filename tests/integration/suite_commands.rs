@@ -249,6 +249,30 @@ fn a_result_is_published_only_where_base_says_which_benchmarks_it_has() {
 }
 
 #[test]
+fn a_published_comment_names_what_the_change_sets_in_a_command() {
+    let world = World::new();
+    world.write("bench.sh", BENCH);
+    world.write(".gitignore", "/run.json\n");
+    let toml = CONFIG.replace("run = ", "rows = [\"BM_a\", \"BM_b\"]\nrun = ");
+    world.write("benchgate.toml", &toml);
+    let repository = branch(&world.work());
+    let gate = |head: &str| {
+        world.write("benchgate.toml", head);
+        commit(&repository, "change");
+        world.run(["gate", "--base=main", "--run=run.json"]).expect_no_failure();
+        world.write("benchgate.toml", &toml);
+        world.run(["publish", "--dry-run"]).said()
+    };
+    let said = gate(&toml);
+    assert!(!said.contains("this change sets"), "{said}");
+    let said =
+        gate(&toml.replace("\"sh {build}/bench\"", "\"sh {build}/bench --size 10\"\nenv = { SIZE = \"1\" }"));
+    for text in ["env.SIZE: none → 1", "/bench' → ", "/bench' --size 10"] {
+        assert!(said.contains("this change sets") && said.contains(text), "{text}: {said}");
+    }
+}
+
+#[test]
 fn mistakes_in_a_command_are_reported_at_their_place() {
     let world = World::new();
     world.write(

@@ -147,9 +147,9 @@ pub(super) struct PreparedCommand {
     set_up: OnceLock<SystemTime>,
     /// Findings about the process that is observed after everything was measured.
     observed: OnceLock<Vec<Lint>>,
-    /// `setup` and `prepare` as written in the configuration, with their placeholders, because `{build}` is a
-    /// different folder on each side.
-    preparation: [Option<CommandLine>; 2],
+    /// The command as written in the configuration, with its placeholders, because `{build}` is a different folder
+    /// on each side.
+    configured: CommandSpec,
     /// Folders that must not change while its processes run.
     guarded: GuardedFolders,
     program_sha256: Option<String>,
@@ -186,7 +186,7 @@ impl PreparedCommand {
             setup_began: OnceLock::new(),
             set_up: OnceLock::new(),
             observed: OnceLock::new(),
-            preparation: [spec.setup.clone(), spec.prepare.clone()],
+            configured: spec.clone(),
             guarded,
             program_sha256: None,
             files: Vec::new(),
@@ -244,7 +244,7 @@ impl PreparedCommand {
     /// Returns whether the command has a line that runs before its first process and could create its
     /// program.
     fn is_prepared(&self) -> bool {
-        !self.spec.build.is_empty() || self.preparation.iter().any(Option::is_some)
+        !self.spec.build.is_empty() || self.spec.setup.is_some() || self.spec.prepare.is_some()
     }
 
     /// The name of the command's program if that program does not exist.
@@ -377,15 +377,25 @@ impl PreparedCommand {
             CommandLine::Words(words) => words.iter().map(shell_word).collect::<Vec<_>>().join(" "),
             CommandLine::Shell(text) => text.clone(),
         };
-        let [setup, prepare] = self.preparation.each_ref().map(|line| line.as_ref().map(text));
+        let CommandSpec { build, run, setup, prepare, folder, env, .. } = &self.configured;
+        let mut configured = BTreeMap::new();
+        // The environment of `pair` is the user's own, which must not become part of a result.
+        if self.rows == CommandRows::BelowCommand {
+            let keys = [("run", text(run)), ("folder", folder.display().to_string())];
+            configured.extend(keys.map(|(key, value)| (key.to_owned(), value)));
+            let lines: Vec<String> = build.iter().map(text).collect();
+            configured.extend((!lines.is_empty()).then(|| ("build".to_owned(), lines.join("; "))));
+            configured.extend(env.iter().map(|(name, value)| (format!("env.{name}"), value.clone())));
+        }
         CommandRecord {
             name: self.spec.name.clone(),
             command: text(&self.spec.run),
             shell: matches!(self.spec.run, CommandLine::Shell(_)),
-            setup,
-            prepare,
+            setup: setup.as_ref().map(text),
+            prepare: prepare.as_ref().map(text),
             program_sha256: self.program_sha256.clone(),
             warmup: self.spec.warmup,
+            configured,
         }
     }
 }
