@@ -34,16 +34,16 @@ impl Pruned {
     }
 }
 
-/// Maximum number of usable sessions that are kept for a benchmark whose newest ones are all quarantined.
-/// Equal to the number that a gate uses by default.
+/// Number of usable sessions that are kept for a benchmark whose newest one is quarantined. Equal to the number
+/// that a gate uses by default: with fewer, a slowdown that is open could pass.
 const GOOD: usize = 20;
 
 /// Selects the runs of a baseline folder that can be removed: all except the newest `keep` readable
 /// ones and those that are still needed:
 /// - runs that an acceptance names, because the current history starts there;
 /// - the first runs of all and after each acceptance, because they show a gradual slowdown;
-/// - the last good runs of each benchmark whose newest runs are all quarantined, because the next
-///   run is compared with them.
+/// - the last good runs of each benchmark whose newest run is quarantined, because the next run is
+///   compared with them.
 ///
 /// Acceptances and newer files that can't be read are kept too; the latter are returned.
 pub fn prunable(
@@ -58,7 +58,8 @@ pub fn prunable(
     let accepted: BTreeSet<&str> =
         acceptances.iter().chain(ended).map(|(_, file)| file.from.as_str()).collect();
     let runs = baseline.runs(files)?.names;
-    let (mut good, mut wanted) = (BTreeSet::new(), BTreeMap::new());
+    // The good runs of each benchmark among those that are kept, and whether its newest run is good.
+    let mut seen: BTreeMap<String, (bool, usize)> = BTreeMap::new();
     let (mut newer, mut faults) = (0, Vec::new());
     let mut oldest_kept = runs.len();
     let newest: Vec<RunName> = runs.iter().rev().take(keep).cloned().collect();
@@ -77,14 +78,13 @@ pub fn prunable(
         };
         newer += 1;
         for (benchmark, usable) in measured(&stored, &baseline) {
-            if usable {
-                good.insert(benchmark.to_owned());
-            } else {
-                wanted.insert(benchmark.to_owned(), keep.min(GOOD));
-            }
+            let (_, good) = seen.entry(benchmark.to_owned()).or_insert((usable, 0));
+            *good += usize::from(usable);
         }
     }
-    wanted.retain(|benchmark, _| !good.contains(benchmark));
+    let open = seen.into_iter().filter(|(_, (is_good, good))| !is_good && *good < GOOD);
+    let mut wanted: BTreeMap<String, usize> =
+        open.map(|(benchmark, (_, good))| (benchmark, GOOD - good)).collect();
     let old = &runs[..oldest_kept];
     let mut last_good = BTreeSet::new();
     for name in old.iter().rev() {

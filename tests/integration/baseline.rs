@@ -183,6 +183,22 @@ fn pruning_says_what_goes_before_it_goes() {
 }
 
 #[test]
+fn pruning_does_not_forget_an_open_slowdown() {
+    let world = World::new();
+    eleven_days(&world);
+    world.run(["baseline", "prune", "--keep", "1"]).expect_code(0);
+    assert_eq!(update(&world, 12, 'c', 180_100.0).code, Some(10));
+    // Its newest good session is among those that are kept anyway.
+    let world = World::new();
+    for day in 1..=10 {
+        update(&world, day, 'a', 120_000.0 + f64::from(day % 3) * 90.0);
+    }
+    update(&world, 11, 'b', 126_000.0);
+    world.run(["baseline", "prune", "--keep", "2"]).expect_code(0);
+    assert_eq!(update(&world, 12, 'c', 126_100.0).code, Some(10));
+}
+
+#[test]
 fn nothing_to_show_is_exit_12_with_what_to_run() {
     let world = World::new();
     let outcome = world.run(["baseline", "show", "zoo"]);
