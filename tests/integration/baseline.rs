@@ -183,6 +183,20 @@ fn pruning_says_what_goes_before_it_goes() {
 }
 
 #[test]
+fn a_slowdown_in_the_second_night_of_a_small_suite_is_red_within_a_week() {
+    let world = World::new();
+    let night =
+        |day: u8, latency: f64| update(&world, day, 'a', latency + f64::from(day * 7 % 5) * 200.0).code;
+    assert_eq!(night(1, 120_000.0), Some(0));
+    let codes: Vec<Option<i32>> = (2..=9).map(|day| night(day, 132_000.0)).collect();
+    assert_eq!(codes.last(), Some(&Some(10)), "{codes:?}");
+    // An unchanged benchmark stays green.
+    let world = World::new();
+    let night = |day: u8| update(&world, day, 'a', 120_000.0 + f64::from(day * 7 % 5) * 200.0).code;
+    assert!((1..=12).all(|day| night(day) == Some(0)));
+}
+
+#[test]
 fn pruning_does_not_forget_an_open_slowdown() {
     let world = World::new();
     eleven_days(&world);

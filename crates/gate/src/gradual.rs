@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use benchgate_core::model::{Run, counted, percents};
 use benchgate_stats::robust::{Fit, ScalePrior};
-use benchgate_stats::{Effect, describe};
+use benchgate_stats::{Effect, describe, student_quantile};
 
 use super::newest::{
     BETTER, GradualQuestion, LEVEL_SESSIONS, NewestCosts, OF_MEDIAN, Slowdown, improved, is_over, scale_of,
@@ -34,6 +34,9 @@ pub struct EarlierCosts {
 
 /// Minimum number of rows from whose median a change of the machine can be inferred.
 const LEAST_ROWS: usize = 5;
+
+/// Probability with which a session exceeds [`BETTER`] standard errors by chance, if these are known exactly.
+const CHANCE: f64 = 0.00135;
 
 /// Further data with which a row is compared, in addition to its newest sessions: its best level since the
 /// last acceptance, and all sessions between then and now that were read.
@@ -215,7 +218,10 @@ impl Earlier {
     fn since_first(&self, question: &GradualQuestion) -> Option<Gradual> {
         // So few sessions may agree by chance.
         let (scale, df) = self.newest.steadied_scale(question.assumed_sd);
-        let clear = |error: f64| question.floor.max(BETTER * error);
+        // Without other rows, the scale comes from a few sessions of this row.
+        let is_own = self.newest.is_long() && self.newest.known_prior().is_none();
+        let errors = if is_own { student_quantile(CHANCE, df).max(BETTER) } else { BETTER };
+        let clear = |error: f64| question.floor.max(errors * error);
         let is_level = self.first.costs.len() >= LEVEL_SESSIONS;
         let level = describe::median(&self.first.costs).filter(|_| is_level);
         let counts = 1..=self.first.costs.len().min(2 * LEVEL_SESSIONS);
@@ -394,6 +400,30 @@ mod tests {
             let gone = [vec![slow - gain; 3], vec![-gain; good - 1]].concat();
             let open = (0..200).filter(|seed| after(*seed, sd, &levels, &gone, -gain).is_some()).count();
             assert!(open <= 50, "{what}: {open}");
+        }
+    }
+
+    #[test]
+    fn a_slowdown_after_the_first_night_of_a_row_without_neighbors_is_found_within_a_week() {
+        let found = |sd: f64, step: f64, nights: usize| {
+            let slow = |seed: &u64| {
+                let mut random = ChaCha8Rng::seed_from_u64(*seed);
+                let mut levels = vec![0.0];
+                levels.resize(nights, step);
+                let mut costs: Vec<f64> =
+                    levels.iter().map(|level| level + sd * noise(&mut random)).collect();
+                let first = costs.iter().copied().take(7.min(nights - 1)).collect();
+                let now = costs.pop().unwrap();
+                let group = EarlierCosts { since: "2026-01-01".to_owned(), costs: first, shift: 0.0 };
+                let judged = Earlier::new(vec![group], NewestCosts::new(costs, Vec::new(), now));
+                judged.judge(&question(true)).is_some()
+            };
+            (0..200).filter(slow).count()
+        };
+        assert!(found(0.004, 0.095, 8) >= 160, "{}", found(0.004, 0.095, 8));
+        assert!(found(0.004, 0.095, 12) >= 198, "{}", found(0.004, 0.095, 12));
+        for sd in [0.004, 0.01, 0.02] {
+            assert!(found(sd, 0.0, 8) <= 20, "{sd}: {}", found(sd, 0.0, 8));
         }
     }
 

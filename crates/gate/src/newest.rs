@@ -58,7 +58,7 @@ impl NewestCosts {
         [self.good.as_slice(), &self.slow, &[self.now]].concat()
     }
 
-    fn is_long(&self) -> bool {
+    pub(super) fn is_long(&self) -> bool {
         self.good.len() + self.slow.len() >= LEVEL_SESSIONS
     }
 
@@ -79,11 +79,15 @@ impl NewestCosts {
         Some(self.known_prior().map_or((scale, df), |prior| steadied((scale, df), prior)))
     }
 
-    /// Returns the scale and its degrees of freedom, combined with that of other rows or with an assumed one.
+    /// Returns the scale and its degrees of freedom, combined with that of other rows or, while there are few
+    /// sessions, with an assumed one. An assumed scale would hide slowdowns of a suite of few rows for weeks.
     pub(super) fn steadied_scale(&self, assumed_sd: f64) -> (f64, f64) {
+        if let Some(scale) = self.scale() {
+            return scale;
+        }
         let assumed = ScalePrior { variance: assumed_sd * assumed_sd, df: ASSUMED_DF };
         let own = scale_of(&[&self.stored()]).unwrap_or_default();
-        steadied(own, self.known_prior().unwrap_or(assumed))
+        steadied(own, assumed)
     }
 }
 
