@@ -41,13 +41,14 @@ workflow_run event if the check run was posted; 2 usage or config,
 pub struct PublishArgs {
     #[command(flatten)]
     run: RunFileArgs,
-    /// Configuration of the suite, with the policy and [github] settings that apply; check out the default branch
+    /// Configuration of the suite; check out the default branch, because its policy and [github] settings apply
     #[arg(long, short, value_name = "FILE", default_value = "benchgate.toml", env = "BENCHGATE_CONFIG")]
     config: PathBuf,
     /// Show what would be done, and do nothing
     #[arg(long)]
     dry_run: bool,
-    /// Write report.json, summary.md, comment.md, check.json, annotations.txt and outputs.txt to this folder
+    /// Folder for the output files; they are report.json, summary.md, comment.md, check.json, annotations.txt and
+    /// outputs.txt
     #[arg(long, value_name = "FOLDER", help_heading = "GitHub")]
     output_dir: Option<PathBuf>,
     /// The pull request, if the event does not name it; its head must be the measured commit

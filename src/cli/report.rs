@@ -37,7 +37,7 @@ pub struct ReportArgs {
     results: Vec<String>,
     #[command(flatten)]
     source: SourceArgs,
-    /// Write an SVG file per chart and theme to this folder
+    /// Folder for the output files; they are an SVG file per chart and theme
     #[arg(long, value_name = "FOLDER")]
     output_dir: Option<PathBuf>,
     #[command(flatten)]
