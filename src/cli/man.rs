@@ -15,7 +15,7 @@ Examples:
   benchgate man > benchgate.1           read it with man ./benchgate.1
   benchgate man --output-dir ./man1     a page for every command")]
 pub struct ManArgs {
-    /// Write benchgate.1, benchgate-gate.1 and so on to this folder
+    /// Folder for the output files; they are benchgate.1, benchgate-gate.1 and so on
     #[arg(long, value_name = "FOLDER")]
     output_dir: Option<PathBuf>,
 }

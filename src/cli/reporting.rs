@@ -131,7 +131,7 @@ pub struct GithubArgs {
     /// Report to the GitHub Actions job that runs this; step summary, annotations and outputs
     #[arg(long)]
     pub github: bool,
-    /// Write report.json, summary.md, comment.md, annotations.txt and outputs.txt to this folder
+    /// Folder for the output files; they are report.json, summary.md, comment.md, annotations.txt and outputs.txt
     #[arg(long, value_name = "FOLDER")]
     pub output_dir: Option<PathBuf>,
 }
