@@ -24,7 +24,7 @@ pub struct BackendArgs {
     /// backends
     #[arg(long, value_name = "NAME=VALUE", conflicts_with = "half")]
     axis: Vec<String>,
-    /// Repetitions in each process [default: repetitions in [measure]]
+    /// Repetitions in each process [default: the key `repetitions` of [measure]]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     repeat: Option<u32>,
     /// Iterations of one repetition, instead of as many as fill min-time

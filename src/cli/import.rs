@@ -80,7 +80,7 @@ pub fn run(args: &ImportArgs, terminal: &Terminal) -> Result<ExitCode, CliError>
     }
     if imported.targets == 0 {
         return Err(CliError::usage(format!("{} has no test configuration", args.folder.display()))
-            .hint("name a folder with configurations by `--lists`"));
+            .hint("pass a folder that contains configurations: `--lists FOLDER`"));
     }
     config::parse(&imported.config, &output)
         .map_err(|error| CliError::failed(format!("the imported configuration is not valid: {error}")))?;

@@ -53,7 +53,7 @@ pub struct NoiseArgs {
     /// Use the policy of this benchgate.toml with --no-measure instead of the defaults
     #[arg(long, value_name = "FILE", requires = "no_measure")]
     policy: Option<PathBuf>,
-    /// Sessions to resample, unchanged and for each slowdown [default: until the figures are precise, 20 s at most]
+    /// Number of simulated sessions, for unchanged code and for each slowdown [default: as many as the figures need, in at most 20 s]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     resamples: Option<u32>,
     #[command(flatten)]

@@ -54,10 +54,10 @@ pub struct PublishArgs {
     /// The pull request, if the event does not name it; its head must be the measured commit
     #[arg(long, value_name = "NUMBER", help_heading = "GitHub")]
     pull_request: Option<u64>,
-    /// Path of the workflow that measures, inside the repository [default: [github] workflow]
+    /// Path of the workflow that measures, inside the repository [default: the key `workflow` of [github]]
     #[arg(long, value_name = "PATH", help_heading = "GitHub")]
     workflow: Option<String>,
-    /// Values to report; `ratios` omits absolute times, sizes and counts [default: disclose in [report], or all]
+    /// Values to report; `ratios` omits absolute times, sizes and counts [default: the key `disclose` of [report], otherwise all]
     #[arg(long, value_name = "WHAT", value_parser = choices::named(&Disclose::ALL, Disclose::as_str))]
     disclose: Option<Disclose>,
     #[command(flatten)]

@@ -99,7 +99,7 @@ pub struct ComparisonArgs {
     /// Order of the rows in tables: by importance of the change, by name, or by slowdown
     #[arg(long, value_name = "ORDER", default_value = "importance", value_parser = choices::named(Order::VARIANTS, Into::into))]
     pub sort: Order,
-    /// Values to report; `ratios` omits absolute times, sizes and counts [default: disclose in [report], or all]
+    /// Values to report; `ratios` omits absolute times, sizes and counts [default: the key `disclose` of [report], otherwise all]
     #[arg(long, value_name = "WHAT", value_parser = choices::named(&Disclose::ALL, Disclose::as_str))]
     pub disclose: Option<Disclose>,
 }

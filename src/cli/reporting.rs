@@ -151,10 +151,10 @@ impl GithubArgs {
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "GitHub")]
 pub struct PostArgs {
-    /// When to comment on the pull request [default: [github] comment, or on-change]
+    /// When to comment on the pull request [default: the key `comment` of [github], otherwise on-change]
     #[arg(long, value_name = "WHEN", value_parser = choices::named(CommentWhen::VARIANTS, Into::into))]
     pub comment: Option<CommentWhen>,
-    /// Also post a check run [default: [github] check-run, or false]
+    /// Also post a check run [default: the key `check-run` of [github], otherwise false]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub check_run: Option<bool>,
 }

@@ -412,7 +412,7 @@ impl<'a> PreparedRun<'a> {
     fn host(&self, machine: RunMachine) -> Host<'a> {
         let SuiteRun { sides, options, progress, cancel } = self.run;
         let scratch = options.work.join("scratch");
-        let builds = options.cache.join("builds");
+        let builds = options.cache.join("commands");
         for folder in [&scratch, &builds] {
             files::sweep_scratch(folder, "");
         }

@@ -496,7 +496,7 @@ test("a release is taken when it is the one that was committed", async (t) => {
   assert.match(job.log, /releases\/download\/v9\.8\.7\/benchgate-9\.8\.7-/);
 });
 
-test("a release that is another one is not run, nor built instead", async (t) => {
+test("a release whose hash differs is not run, and no build replaces it", async (t) => {
   const { line } = release(t, "9.8.7");
   const job = await delivered(t, { sums: line, served: BINARY, version: "9.8.7", cargo: true });
   assert.equal(job.code, 20, job.log);
@@ -504,7 +504,7 @@ test("a release that is another one is not run, nor built instead", async (t) =>
   assert.doesNotMatch(job.log, /building from source/);
 });
 
-test("a pretended release goes from its archives to the action at its tag, and no other archive is run", async (t) => {
+test("a mock release works from its archives to the action at its tag, and no other archive is run", async (t) => {
   const world = new World(t);
   const project = path.join(world.folder, "project");
   for (const name of [...SOURCES, ".ci/release-commit"]) fs.cpSync(path.join(ROOT, name), path.join(project, name), { recursive: true });
@@ -580,7 +580,7 @@ test("a build takes the compiler that the action pins, and no other", async (t) 
   assert.match(job.log, new RegExp(`needs Rust ${CHANNEL}`));
 });
 
-test("a built binary that was exchanged between two steps of a job is built again and not run", async (t) => {
+test("a binary that was replaced between two steps of a job is built again and not run", async (t) => {
   let left;
   const then = (world) => {
     left = path.join(world.folder, "pwned");

@@ -29,6 +29,9 @@ pub fn culprits(found: &Value) -> Vec<(u64, u64)> {
 /// A repository with one commit for each of these latencies; 0 stands for a commit that only changes a page.
 pub fn history(latencies: &[u32]) -> (Suite, Repository) {
     let (suite, repository) = repository();
+    let head = repository.head().unwrap().peel_to_commit().unwrap();
+    repository.branch("main", &head, true).unwrap();
+    drop(head);
     for (at, latency) in latencies.iter().enumerate() {
         if *latency == 0 {
             suite.world.write("README", format!("{at}"));
@@ -102,7 +105,7 @@ fn a_filter_that_matches_nothing_is_a_usage_error_as_in_a_run() {
 
 #[test]
 fn commits_that_do_not_build_are_skipped_and_reported_as_a_range() {
-    let (suite, repository) = repository();
+    let (suite, repository) = history(&[]);
     suite.source("a", &["compile-error=broken"]);
     commit(&repository, "broken");
     suite.source("a", &["latency-us=1200"]);

@@ -40,7 +40,7 @@ fn an_unchanged_head_is_green_and_a_slow_one_is_red() {
     world.write("bench.sh", BENCH.replace("BM_b 20.", "BM_b 21."));
     let report = world.run(gate).expect_code(10).json();
     assert_eq!(verdicts(&report), [("micro/BM_a", "pass"), ("micro/BM_b", "regressed")]);
-    assert!(std::fs::read_dir(world.work().join("../cache/benchgate/builds")).unwrap().next().is_none());
+    assert!(std::fs::read_dir(world.work().join("../cache/benchgate/commands")).unwrap().next().is_none());
 }
 
 #[test]

@@ -128,7 +128,7 @@ fn a_base_that_is_not_built_is_never_green() {
 
 /// The paths of base's files, relative to the folder in which head's program runs.
 const BASES_SOURCES: &str = "../cache/benchgate/checkouts/checkout-*/content/tree";
-pub(super) const BASES_BUILD: &str = "../cache/benchgate/builds/*/content/base";
+pub(super) const BASES_BUILD: &str = "../cache/benchgate/commands/*/content/base";
 
 #[test]
 fn a_head_that_writes_to_bases_files_is_never_green() {

@@ -83,7 +83,7 @@ lint_codes! {
         "Repeat inside the process: `--benchmark_repetitions=3` (Google Benchmark), `--benchmark-min-rounds=10` (pytest-benchmark), \
         `--runs 10` (hyperfine), `-f 5 -i 5` (JMH), `-count=10` (`go test`), without `--quick` (asv); or give several files per side.";
     AggregatesOnly "aggregates-only" Note Measuring,
-        "Only mean and standard deviation were kept, so robust estimates and the classical rank test are not possible.",
+        "Only statistics were kept, not the samples, so robust estimates and the classical rank test are not possible.",
         "Keep the samples: with Google Benchmark, omit `--benchmark_report_aggregates_only`; with other tools, export the time of every run.";
     DebugBuild "debug-build" Note,
         "The benchmark library was built without optimization; its own overhead affects the times.",
@@ -102,8 +102,8 @@ lint_codes! {
         "Look for what else runs on those processors, lengthen `min-time`, or pin the process (`cpus`) if it is not \
         pinned.";
     Bimodal "bimodal" Note Measuring,
-        "Processes fall into two groups, as if two programs had been measured.",
-        "Measure more processes; look for address-space layout, clock or placement effects.";
+        "Processes or repetitions fall into two groups, as if two programs had been measured.",
+        "Measure more of them; look for address-space layout, clock or placement effects.";
     Drift "drift" Note Measuring,
         "Values drift in one direction during the session.",
         "Let the machine warm up or cool down first; paired blocks already cancel slow changes.";

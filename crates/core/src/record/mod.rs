@@ -1,9 +1,9 @@
 //! Level 1: the stored formats and their versions, as frozen serde structs with migrations.
 //!
 //! A field that was written once stays readable forever. Within a version nothing is renamed or given another
-//! meaning, and only optional fields are added; any other change needs a new version next to the old one, and
-//! a migration. Readers know every field of their version and reject others: a program must not judge a file
-//! with content that it does not understand.
+//! meaning, and only optional fields and values of enums are added; any other change needs a new version next to
+//! the old one, and a migration. Readers know every field of their version and reject others: a program must
+//! not judge a file with content that it does not understand.
 //!
 //! In version 1, leaf types of the model (lints, metrics, testbeds, verifications …) are their own stored
 //! form. The schemas and golden files guard them; a type that needs another shape in version 2 gets a separate

@@ -185,8 +185,8 @@ pub struct TimingRecord {
 #[serde(deny_unknown_fields)]
 pub struct SideRecord {
     pub name: SideName,
-    /// Base is the frozen toolchain of `[baseline] anchor`: head's ratio to it is stored, and nothing is compared with it
-    /// alone.
+    /// True if base is the frozen toolchain of `[baseline] anchor`. Head's ratio to it is stored and compared with
+    /// stored ratios; head is never judged against it directly.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub anchor: bool,
     /// The commit of the measured sources.

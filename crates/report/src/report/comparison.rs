@@ -3,7 +3,7 @@
 
 use benchgate_core::exit_code::ExitCode;
 use benchgate_core::model::{Consequence, LintCode, Metric, Subject, Unit, Verdict, counted};
-use benchgate_gate::{Geomean, Reason, Row};
+use benchgate_gate::{Geomean, Method, Reason, Row};
 
 use super::advice::WayOut;
 use super::document::{self, Block, Item, Part, TerminalOptions, Text, Tone, icon};
@@ -584,7 +584,17 @@ fn notes<'a>(view: &'a View<'a>, detail: Detail) -> Vec<Item<'a>> {
             "changes are estimated from all sessions, so they can differ from the ratio of the values next to them",
         )
     });
+    // Nothing shows whether files were measured alternately.
+    let has_moved = |row: &Row| {
+        let is_separate = row.estimate.as_ref().is_some_and(|estimate| estimate.method == Method::Unpaired);
+        row.fatal && is_separate && matches!(row.verdict, Verdict::Regressed | Verdict::Improved)
+    };
+    let drifted = comparison.rows.iter().any(has_moved).then(|| {
+        Text::from(label).say(
+            "the sides were measured separately: unless they took turns, a drift of the machine looks like a change",
+        )
+    });
     let notes = comparison.notes.iter().filter(|note| !view.alerts.contains(note));
     let notes = notes.chain(method).map(|note| Text::from(label).say(note.as_str()));
-    legend.into_iter().chain(no_ratio).chain(notes).map(Item::from).collect()
+    legend.into_iter().chain(no_ratio).chain(drifted).chain(notes).map(Item::from).collect()
 }

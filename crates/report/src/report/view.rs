@@ -386,8 +386,8 @@ fn happened(verdict: Verdict, count: usize, of_base: bool) -> &'static str {
     }
 }
 
-/// Relative difference that no report shows.
-const SHOWN: f64 = 1e-4;
+/// Relative difference that is hardly seen next to rounded values.
+const SHOWN: f64 = 1e-3;
 
 fn legend(comparison: &Comparison) -> Option<Legend> {
     let estimated = comparison.rows.iter().filter_map(|row| row.estimate.as_ref());
@@ -403,6 +403,9 @@ fn legend(comparison: &Comparison) -> Option<Legend> {
     let is_separate = estimates.clone().all(|estimate| {
         matches!(estimate.method, Method::Unpaired | Method::Summaries) && estimate.sessions.is_some()
     });
+    // Rows that don't gate are not in the short report.
+    let gating = comparison.rows.iter().filter(|row| row.fatal).filter_map(|row| row.estimate.as_ref());
+    let gates_by_summaries = gating.clone().any(|estimate| estimate.method == Method::Summaries);
     let has_summaries = estimates.clone().any(|estimate| estimate.method == Method::Summaries);
     let has_history = estimates.clone().any(|estimate| estimate.method == Method::History);
     let location = |side: &Option<SideStats>| side.as_ref().map(|side| side.location);
@@ -415,12 +418,13 @@ fn legend(comparison: &Comparison) -> Option<Legend> {
         both.is_none_or(|((base, head), ratio)| (head / base / ratio - 1.0).abs() < SHOWN)
     };
     let is_ratio = comparison.rows.iter().all(is_ratio);
-    let statistic = (is_separate && is_stated && !is_once && !has_summaries).then_some("median");
+    let has_sessions = estimates.clone().any(|estimate| estimate.sessions.is_some_and(|count| count > 1));
+    let statistic = (is_separate && is_stated && !is_once && !gates_by_summaries).then_some("median");
     let values = if estimates.all(|estimate| estimate.method == Method::Welch) {
         "the mean"
     } else if is_once {
         "the value in each file"
-    } else if is_separate && !is_stated {
+    } else if is_separate && !is_stated && is_ratio {
         "typical values, each estimated from all files of its side; their ratio is the change"
     } else if has_history {
         "the level of the stored sessions, and head's median (some tools print the mean)"
@@ -439,7 +443,7 @@ fn legend(comparison: &Comparison) -> Option<Legend> {
     let lowest = levels.iter().copied().reduce(f64::min).map(confidence);
     let highest = levels.iter().copied().reduce(f64::max).map(confidence);
     let values = format!("base → head: {values}.");
-    Some(Legend { values, statistic, is_no_ratio: is_separate && !is_ratio, levels: lowest.zip(highest) })
+    Some(Legend { values, statistic, is_no_ratio: is_separate && has_sessions && !is_ratio, levels: lowest.zip(highest) })
 }
 
 /// Explanation of columns that only some reports have.

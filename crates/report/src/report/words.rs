@@ -327,7 +327,7 @@ pub(super) fn assumed_spread<'a>(rows: impl Iterator<Item = &'a Row> + Clone) ->
             let seen = range(assumed.filter_map(|assumed| assumed.disturbance));
             let from = seen.map_or_else(
                 || "nothing shows how steady the machine was".to_owned(),
-                |seen| format!("inside a session, times vary by {seen}"),
+                |seen| format!("the repetitions of this comparison vary, or wait for other work, by {seen}"),
             );
             format!(
                 "one session per side can't show how much sessions vary, so a standard deviation \
