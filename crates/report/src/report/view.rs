@@ -443,7 +443,12 @@ fn legend(comparison: &Comparison) -> Option<Legend> {
     let lowest = levels.iter().copied().reduce(f64::min).map(confidence);
     let highest = levels.iter().copied().reduce(f64::max).map(confidence);
     let values = format!("base → head: {values}.");
-    Some(Legend { values, statistic, is_no_ratio: is_separate && has_sessions && !is_ratio, levels: lowest.zip(highest) })
+    Some(Legend {
+        values,
+        statistic,
+        is_no_ratio: is_separate && has_sessions && !is_ratio,
+        levels: lowest.zip(highest),
+    })
 }
 
 /// Explanation of columns that only some reports have.
