@@ -343,7 +343,7 @@ pub fn notes(stored: usize, used: usize, is_shifted: bool) -> Vec<String> {
     notes
 }
 
-/// Describes how a history with an anchor, or with a common shift of its sessions, is used.
+/// Describes how a history with an anchor is used.
 pub fn method(anchored: bool) -> Option<String> {
     anchored.then(|| "times are ratios to the anchor of the same session, block by block".to_owned())
 }

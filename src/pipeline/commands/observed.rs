@@ -35,8 +35,8 @@ pub(super) struct ObservedProcess {
     reused: Option<Reused>,
     /// Everything that `prepare` and the process read or looked for, as far as it could be observed.
     pub(super) read: BTreeSet<PathBuf>,
-    /// What was written outside the build folder since base's build began, but not by this process, with the
-    /// time of the last change.
+    /// Files and folders outside the build folder that changed after base's build began and before this process
+    /// started, with the time of their last change.
     pub(super) recent: BTreeMap<PathBuf, SystemTime>,
 }
 
