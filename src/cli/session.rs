@@ -344,9 +344,9 @@ pub fn side(name: SideName, config: &Config) -> Result<Option<SideInput>, CliErr
         config.artifacts.iter().any(|artifact| artifact.is_at(name))
     };
     let files = of_models.chain(pipeline::named_by_flags(config, &side)).filter(|file| !is_pinned(file));
-    let untracked = repository.as_ref().and_then(|repository| repository.untracked_among(files).ok());
+    let untracked = repository.as_ref().map(|repository| repository.untracked_among(files)).transpose()?;
     let untracked = untracked.unwrap_or_default();
-    let dirty = repository.as_ref().and_then(|repository| repository.is_dirty().ok());
+    let dirty = repository.as_ref().map(Repository::is_dirty).transpose()?;
     let dirty = dirty.map(|dirty| dirty || !untracked.is_empty());
     let config = config.clone();
     Ok(Some(SideInput { lock, commit, dirty, untracked, ..SideInput::new(name, config, side) }))

@@ -53,6 +53,8 @@ struct ReusedFile {
     path: PathBuf,
     /// True if the file was written after `setup`.
     by_process: bool,
+    /// Names of the files in this place that were written after `setup`, without those that contain a digest.
+    named: BTreeMap<String, PathBuf>,
 }
 
 /// Runs one more process of each command that both sides have, and stores the findings with head's command.
@@ -166,10 +168,15 @@ impl PreparedCommand {
         let mut found: BTreeMap<String, ReusedFile> = BTreeMap::new();
         for (path, at) in recent {
             let by_process = self.set_up.get().is_some_and(|set_up| at >= set_up);
-            let file = found
-                .entry(self.place(path))
-                .or_insert_with(|| ReusedFile { path: path.clone(), by_process });
+            let file = found.entry(self.place(path)).or_insert_with(|| ReusedFile {
+                path: path.clone(),
+                by_process,
+                named: BTreeMap::new(),
+            });
             file.by_process |= by_process;
+            if by_process && path.is_file() && !has_digest(path) {
+                file.named.insert(without_digits(path), path.clone());
+            }
         }
         found
     }
@@ -202,6 +209,19 @@ fn is_pythons(path: &Path, since: SystemTime) -> bool {
     let beside = path.parent().and_then(|folder| fs::read_dir(folder).ok());
     let mut beside = beside.into_iter().flatten().flatten().map(|entry| entry.path());
     beside.any(|source| source.extension().is_some_and(|kind| kind == "py") && is_old(&source))
+}
+
+/// Returns whether a file or a folder above it is named by a digest, as in the caches of compilers. Such names
+/// differ between any two versions of a program.
+fn has_digest(path: &Path) -> bool {
+    let mut words = path.iter().flat_map(|part| {
+        let part = part.to_string_lossy().replace('-', "");
+        part.split(|c: char| !c.is_ascii_alphanumeric()).map(str::to_owned).collect::<Vec<_>>()
+    });
+    words.any(|word| {
+        let digits = word.bytes().filter(u8::is_ascii_digit).count();
+        word.len() >= 16 && digits >= 2 && digits < word.len()
+    })
 }
 
 /// The time at which a file was last changed, according to its change time, which no program can set.
@@ -266,8 +286,13 @@ fn kept_state(base: &ObservedProcess, head: &ObservedProcess) -> Option<Lint> {
     }
     let memory = by_head.memory.intersection(&by_base.memory).next();
     let (by_base, by_head) = (&by_base.files, &by_head.files);
-    let only = by_head.iter().find(|(place, _)| !by_base.contains_key(*place));
-    if let Some((_, ReusedFile { path, .. })) = only {
+    let only = by_head.iter().find_map(|(place, of_head)| match by_base.get(place) {
+        None => Some(&of_head.path),
+        Some(of_base) => {
+            of_head.named.iter().find(|(name, _)| !of_base.named.contains_key(*name)).map(|(_, path)| path)
+        }
+    });
+    if let Some(path) = only {
         let path = shown(&path.to_string_lossy());
         return other_work(format!(
             "head's processes read `{path}`, which was written during the run, but base's don't"

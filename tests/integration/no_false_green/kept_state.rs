@@ -38,13 +38,19 @@ fn a_result_that_heads_processes_leave_to_later_ones_is_never_green() {
         is_other_work(place, &change.strictly());
     }
     // Base has a cache too.
-    for (base, head) in [("$1/cache/a", "$1/cache/b"), ("$HOME/.cache/x/a", "$HOME/.cache/x/b")] {
+    let digests = ["$HOME/.cache/x/3f786850e387550f", "$HOME/.cache/x/89e6c98d92887913"];
+    for (base, head) in [("$1/cache/a", "$1/cache/b"), digests.into()] {
         let change = Change::new(&format!(": > \"$1/log.$$\"; {}", memo(base)), WITH_OUTPUTS);
         change.bench(&format!(": > \"$1/log.$$\"; {}", memo(head)));
         let outcome = change.strictly();
         is_the_same_work(base, &outcome);
         assert_eq!(found(&outcome, "kept-state"), base.starts_with("$HOME"), "{}", outcome.said());
     }
+    // Base keeps something else in the same place.
+    let log = "l=\"$HOME/.cache/x/log\"; mkdir -p \"$HOME/.cache/x\"; echo 1 >> \"$l\"; cat \"$l\" >&2";
+    let change = Change::new(&format!("{log}; {COMPUTES}"), WITH_OUTPUTS);
+    change.bench(&format!("{log}; {}", memo("$HOME/.cache/x/result")));
+    is_other_work("a log of base and a result of head", &change.strictly());
 }
 
 #[test]
