@@ -97,7 +97,7 @@ pub(super) static GATE: Section = Section {
         optional(
             "override",
             ValueKind::Tables(&OVERRIDE),
-            "Exceptions by benchmark; where several match, the last wins.",
+            "Exceptions for some benchmarks; if several match, the last wins.",
         ),
     ],
 };
@@ -123,9 +123,9 @@ const DIRECTIONS: &[&str] = &[Better::Lower.as_str(), Better::Higher.as_str()];
 
 static METRIC: Section = Section {
     title: "[gate.metric.<name>]",
-    doc: "The name is one of {metrics}, or another tool's metric. A metric without a table keeps its default; \
-          another tool's metric then decides for benchmarks without a time, as does a built-in one that is all they \
-          measure, and is informational elsewhere.",
+    doc: "The name is one of {metrics}, or another tool's metric. A metric without a table keeps its \
+          default. Another tool's metric then decides only for benchmarks without a time. A built-in metric \
+          also decides where it is the only one measured.",
     fields: &[
         FLOOR,
         FLOOR_ABSOLUTE,

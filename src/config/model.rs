@@ -155,8 +155,9 @@ table! {
     head "targets" => targets: Vec<String>, NAMES, "Names of the targets that the model runs on; all of \
     them when empty.";
     head "compile" => compile: bool = true, ValueKind::Bool,
-        "Whether IREE compiles it. `false` is for a Python model that only backends run, such as one that can only be \
-             trained: no benchmark, only rows of `[[backend]]` on the devices of its targets.";
+        "Whether IREE compiles the model. `false` is for a Python model that only backends run, such as one \
+             that can only be trained: it has no benchmark, only rows of `[[backend]]` on its targets' \
+             devices.";
 }
 
 static FUNCTION: Section = Section {

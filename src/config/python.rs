@@ -12,9 +12,9 @@ table! {
     pub struct PythonSettings, PYTHON: "[python]",
         "Packages and folders that models in Python import from, in addition to torch and its companions.";
     head "requirements" => requirements: Vec<String>, LINES,
-        "Packages from pip's index, such as `einops==0.8.1`. `benchgate tools pin` locks them and what they need by hash, \
-             for versions that fit benchgate's own packages, and does the same for the `requirements.txt` of each \
-             `torchbench:` model.";
+        "Packages from pip's index, such as `einops==0.8.1`. `benchgate tools pin` locks them and their \
+             dependencies by hash, in versions that fit benchgate's own packages. It also locks the \
+             `requirements.txt` of each `torchbench:` model.";
     head "path" => path: Vec<PathBuf>, ValueKind::List(&ValueKind::Inside),
         "Folders to import from, relative to the sources folder, which is searched before them.";
 }
