@@ -14,7 +14,7 @@ pub enum Format {
     GoogleBenchmarkJson,
     /// the same, `--benchmark_format=csv`
     GoogleBenchmarkCsv,
-    /// the same, the table on the console
+    /// the same, console table
     GoogleBenchmarkConsole,
     /// transcripts of iree-run-module
     IreeRunModule,
