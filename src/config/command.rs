@@ -54,7 +54,7 @@ table! {
         "`cpu` (the default), or the GPU that the command uses, such as `cuda` or `hip://0`: a GPU \
         is observed, and no processor is pinned.";
     head "env" => env: BTreeMap<String, String>, ValueKind::Texts,
-        "Variables in addition to those that every tool inherits; `{build}` is filled in.";
+        "Environment variables in addition to those that every tool inherits; `{build}` is replaced.";
     "timeout" => timeout: Duration = minutes(5), ValueKind::Duration, "Limit of one measured process.";
 }
 

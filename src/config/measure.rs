@@ -39,7 +39,7 @@ table! {
         `compile-instructions`. It takes 50 to 120 times as long as compiling, at most `compile-timeout`.";
     "export-timeout" => export_timeout: Duration = minutes(10), ValueKind::Duration, "Limit of one export.";
     "cpus" => cpus: Option<Vec<usize>>, ValueKind::List(&ValueKind::Integer { min: 0, max: 4095 }),
-        "Processors to pin CPU targets to. By default benchgate leaves one to the host.";
+        "Processors to pin CPU targets to. By default benchgate leaves one processor to the host.";
     "lock-clocks" => lock_clocks: Option<GpuClock>, ValueKind::Line,
         "Lock the GPU's clock while measuring, and unlock it afterwards: `\"base\"`, the clock that the chip \
         sustains under any load, or a value such as `\"1410MHz\"`. NVIDIA only, and needs permission \

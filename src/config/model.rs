@@ -110,8 +110,8 @@ table! {
              and its inputs, `models/a.onnx`, `models/a.pt2` as `torch.export.save` writes it, `zoo:bert` for a \
              model that benchgate includes, or `torchbench:resnet18`.";
     head "renamed-from" => renamed_from: Option<String>, ValueKind::Name,
-        "The model's name in the base. It is compared with that model, under the policy for its old name. Without \
-        this key, the old name is missing at head, which fails. After the merge the key has no effect.";
+        "The model's name in the base. The two are compared, under the policy for the old name. Without this \
+        key, the old name is missing at head, which fails. After the merge the key has no effect.";
     head "function" => function: String = "main".to_owned(), ValueKind::Name, "The function to run.";
     head "functions": KeyPresence::Optional, ValueKind::Named(&FUNCTION),
         "Several functions of one MLIR module instead of `function`: one benchmark each.";
@@ -125,8 +125,8 @@ table! {
         "One `.npy` or raw file (`4x8xbf16=@y.bin`) per result. Exported models provide their own; \
         without a reference, head's outputs are compared with base's.";
     head "expected-f64": KeyPresence::Text("[]") => expected_f64: Vec<TensorFile> = Vec::new(), LINES,
-        "The same results computed in double precision, one `.npy` file for each of `expected`. The errors of base \
-        and head are measured against them. Exported models provide their own.";
+        "The same results computed in double precision, one `.npy` file for each file in `expected`. The \
+        errors of base and head are measured against them. Exported models provide their own.";
     head "parameters": KeyPresence::Text("[]") => parameters: Vec<Parameters> = Vec::new(), LINES,
         "Parameter archives, `scope=weights.irpa` or `weights.irpa` for the default scope. Weights that an MLIR text \
         module declares can be generated: `scope=random(seed=42)`, `scope=zeros()`.";

@@ -22,14 +22,14 @@ const INTRODUCTION: &str = "\
 
 One file describes a suite: models, targets, the tools they are measured with, measurement settings, and
 what counts as a regression. Unknown keys are errors, and every problem of the file is reported at once with
-its line and column. `schemas/config.json` makes editors complete it: with the Even Better TOML extension,
+its line and column. `schemas/config.json` lets editors complete keys: with the Even Better TOML extension,
 put `#:schema https://raw.githubusercontent.com/benchgate/benchgate/main/schemas/config.json` on the first
 line.
 
 Some values have a special form:
 
 - *duration*: a number and `ns`, `us`, `ms`, `s`, `m` or `h`: `\"40ms\"`, `\"1.5s\"`
-- *fraction*: a percentage below 100 %, `\"1%\"`, or a number below 0.2, `0.01`
+- *fraction*: a percentage below 100 % (`\"1%\"`) or a number below 0.2 (`0.01`)
 - *name*: letters, digits, `.`, `_` and `-`; names appear in paths and tables
 - *path inside*: relative to the side's `sources`, without `..`
 

@@ -29,10 +29,9 @@ table! {
         "Whether an absent device is a failure (`true`) or `unsupported` (`false`). By default it is a failure if \
         the machine has such hardware on its bus, because the driver is then broken.";
     "judge" => judge: String = JUDGE_LATENCY.to_owned(), ValueKind::Choice(&[JUDGE_LATENCY, JUDGE_CODE, JUDGE_OUTPUTS]),
-        "What is judged: `latency`; `code`, the facts of the generated code, so that the benchmarks are only \
-        compiled and no device is \
-        needed; or `outputs`, so that each module is verified by one call and nothing is timed: see \
-             docs/targets.md.";
+        "What is judged: `latency`; `code`, facts of the generated code (benchmarks are only compiled, and \
+        no device is needed); or `outputs` (each module is verified by one call, and nothing is timed): see \
+        docs/targets.md.";
     "ptxas": KeyPresence::Optional => ptxas: Option<Assembler> = None, ValueKind::AnyPath,
         "Assembler that reports registers, spills and shared memory of the `cuda` backend's \
         code: `locked` (its wheel in \
