@@ -21,7 +21,7 @@ impl Row {
     /// Returns the finding about the code of both sides if nothing in it differs.
     pub fn identical_code(&self) -> Option<&str> {
         let lint = self.lints.iter().find(|lint| lint.code == LintCode::KernelCode)?;
-        // Kernels of several states are counted in a list.
+        // If kernels have several states, the detail lists a count for each.
         let is_whole = !lint.detail.contains(", ") && lint.detail.ends_with(KernelState::Identical.as_str());
         is_whole.then_some(&lint.detail)
     }

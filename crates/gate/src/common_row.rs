@@ -29,7 +29,7 @@ pub fn draft(session: &ComparedSession<'_>, rules: &Rules<'_>) -> Option<Draft> 
     let rule = rules.metric(&name, &metric);
     let nothing = Matched { base: None, head: None };
     let mut row = blank(&name, nothing, Verdict::Inconclusive, Reason::Open, rule.fatal);
-    // The metric has its own name, because its spread is that of days and chips, which says nothing about the
+    // The metric has a separate name, because its spread comes from days and chips and says nothing about the
     // spread of a row.
     row.metric = Some(Metric { name: "common-latency".into(), ..metric });
     row.policy = Some(rule.clone());

@@ -255,8 +255,8 @@ pub fn copied_sessions(runs: &[&Run]) -> Option<Lint> {
 const COARSE: f64 = 0.1;
 
 /// Returns the finding about consecutive processes or blocks that were recorded twice, on one side or on
-/// both, even if each has too few values to show it. They must all be different, because a coarse clock often
-/// shows one value for a while.
+/// both, even if each has too few values to show it. The values must all be different, because a coarse clock
+/// often repeats a value for a while.
 fn copied_sequence(sequences: &[Vec<UnitOfTime>]) -> Option<String> {
     let mut places: HashMap<&UnitOfTime, (usize, usize)> = HashMap::new();
     // The current sequence of copies, and the longest one, by its last position.

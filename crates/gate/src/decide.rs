@@ -293,7 +293,7 @@ impl Question {
                 Some(quickest) => (Verdict::Inconclusive, contradicted(quickest, "slower"), red_level),
             };
         }
-        // A head that is clearly faster and only less even is not slower; but it does not pass either.
+        // A head that is clearly faster but less stable is not slower; it does not pass either.
         let uneven = [(self.p_unstable(), Reason::Stability), (self.p_stalls(), Reason::Tail)];
         if let Some((_, reason)) = uneven.into_iter().find(|(p, _)| *p <= worse_level)
             && self.p_better() > better_level

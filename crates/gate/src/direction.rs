@@ -60,7 +60,7 @@ impl StatedSessions {
 /// Makes a row inconclusive if its metric changed and neither the tool nor the policy states which direction
 /// is better. The row passes only if a change of more than the tolerance is excluded in both directions.
 pub fn withhold(row: &mut Row) {
-    // A limit is an upper or a lower one by itself.
+    // A limit states by itself whether it is an upper or a lower one.
     if matches!(row.reason, Reason::Limit(_)) {
         return;
     }

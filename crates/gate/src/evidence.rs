@@ -151,7 +151,7 @@ pub fn gather(
             _ => Ok(Evidence::Paired(blocks.into())),
         };
     }
-    // An effect that one session has on both sides is not a difference between them.
+    // An effect of the session on both sides is not a difference between them.
     let by_process = same_session || prior.source != SpreadSource::Default;
     let sides = [base, head].map(|readings| side(readings, by_process, waiting));
     if sides.iter().any(|side| side.locations.is_empty()) {
@@ -206,8 +206,7 @@ fn uneven(base: &Readings, head: &Readings, worse: f64, tolerance: f64) -> Optio
     };
     let (base_units, head_units) = (units(base), units(head));
     if let Some((base_level, head_level)) = quicker(&base_units).zip(quicker(&head_units)) {
-        // A faster head keeps its advantage: its process is slow only if a process of base with this time
-        // would be.
+        // If head is faster, its process is slow only if a base process with this time would be slow.
         let levels = [base_level, head_level.max(base_level)];
         if SlowShare::new(&base_units, &head_units, levels, tolerance).p <= UNEVEN_LIMIT {
             return Some(Reason::Stability);

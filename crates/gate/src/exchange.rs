@@ -37,8 +37,8 @@ pub struct Exchanged {
     pub blocks: usize,
 }
 
-/// The difference of two times, in their unit. What a program adds does not depend on other programs, but a
-/// ratio does, because other programs add to both times.
+/// The difference of two times, in their unit. Other programs add to both times, which changes their ratio
+/// but not their difference.
 struct Difference {
     /// The mean time of base's processes.
     base: f64,
@@ -77,7 +77,7 @@ fn by_block(metric: &MetricSeries) -> Option<BTreeMap<u32, Vec<f64>>> {
 /// The time of base with head's kernels: with all of them, and with each one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Exchange {
-    /// True if this is processor time, which other programs disturb less, and not the time of the call.
+    /// True for processor time, which other programs disturb less than the time of the call.
     pub by_processor: bool,
     pub whole: Exchanged,
     /// The kernels, with the one that changed the time most first.

@@ -1,7 +1,7 @@
 //! Compares a session with earlier levels of its history. The newest sessions move along with a gradual
-//! slowdown, each of them within the tolerance of its predecessors; the level that was good months ago does
-//! not. The very first sessions don't move either, but they are too few for a level: a slowdown right after
-//! them would otherwise make up most of the first level.
+//! slowdown, each within the tolerance of its predecessors; the level of months ago does not. The very first
+//! sessions don't move either, but they are too few for a level: a slowdown right after them would otherwise
+//! make up most of the first level.
 
 use std::collections::BTreeMap;
 

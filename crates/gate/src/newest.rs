@@ -12,9 +12,9 @@ const CERTAIN: f64 = 7.0;
 /// Largest contribution of one session, chosen so that two are needed: a single outlier must not change the
 /// verdict.
 const OF_ONE: f64 = 5.0;
-/// Evidence at which the sessions before and after an improvement form two levels. It is more than for a
-/// slowdown, because the dividing session is chosen among many, and one lucky night must not make all later
-/// ones look slow.
+/// Evidence at which the sessions before and after an improvement form two levels. More evidence is needed
+/// than for a slowdown, because the dividing session is chosen among many, and one lucky night must not make
+/// all later ones look slow.
 const IMPROVED: f64 = 2.0 * OF_ONE;
 /// Minimum number of possible orders of the sessions, so that "the fast ones come last" is not chance: it
 /// takes 2 fast sessions of 20, 3 of 11, or 5 of 10. A benchmark that is occasionally fast has them in any

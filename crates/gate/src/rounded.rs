@@ -1,5 +1,5 @@
-//! Files of which one is a copy of the other that was printed with fewer digits or in another unit, so that its
-//! values are not equal to the last bit.
+//! Detects files that copy another one with fewer digits or in another unit, so that their values are not
+//! equal to the last bit.
 
 use std::collections::HashMap;
 
@@ -7,11 +7,10 @@ use benchgate_core::model::{Benchmark, BenchmarkName, Lint, LintCode, MetricSeri
 
 use super::copied::{BY_CHANCE, is_timed};
 
-/// Share of a value by which two measurements of one program differ at least, where a row has too few values to
-/// show it.
+/// Smallest relative difference of two measurements of one program, for rows with too few values to show it.
 const SPREAD: f64 = 1e-3;
 
-/// Share of a value that rounding may change at most.
+/// Largest relative change by rounding.
 const COARSEST: f64 = 0.01;
 
 /// Significant digits that the conversion of a unit keeps.
@@ -64,7 +63,7 @@ fn log_chance([base, head]: &[Vec<f64>; 2]) -> Option<f64> {
     let spread = spread(base).min(spread(head));
     let mut log_p = 0.0;
     for (one, two) in base.iter().zip(head) {
-        // A clock that shows nothing does so on both sides.
+        // If a clock is too coarse, both sides show zero.
         if *one == 0.0 && *two == 0.0 {
             continue;
         }

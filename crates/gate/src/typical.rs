@@ -192,7 +192,7 @@ mod tests {
         let shown =
             row(Method::History, 0.98, 10.3, 10.78).values_to_show(ShownSides::Apart { compared: Some(9.8) });
         assert!((shown.base.unwrap() - 10.0).abs() < 1e-9 && shown.head == Some(10.78), "{shown:?}");
-        // A fall of the values never stands next to a rise.
+        // Values that fall never stand next to an effect that rises.
         let shown = row(Method::Unpaired, 1.05, 11.0, 10.0).values_to_show(apart);
         assert!(shown.head > shown.base, "{shown:?}");
     }

@@ -117,7 +117,7 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     }
     // Two files may be compared only if these facts are equal; the package is already part of the names.
     config.go.remove("pkg");
-    // Rows of several commits are several experiments, which is a finding of their own.
+    // Rows of several commits are several experiments, which is a separate finding.
     let commit = config.own.iter().find(|(key, value)| is_commit(key) && !value.is_empty());
     let commit = commit.map(|(_, commit)| commit.clone());
     let testbed = testbed(config.go);

@@ -6,7 +6,7 @@ use benchgate_core::model::{Benchmark, Lint, LintCode, MetricSeries, Series};
 const FAILURES: &str =
     "failed failures nan nans mismatch mismatches mismatched crashes crashed timeouts oom diverged";
 
-/// Words that count failures in a name of which the other words are in [`OF_COUNTS`].
+/// Words that count failures if all other words of the name are in [`OF_COUNTS`].
 const ERRORS: &str = "error errors failure fail fails err errs exceptions aborted aborts invalid wrong incorrect skipped inf infs";
 const OF_COUNTS: &str =
     "count counts num number n total of rate per op s sec second iteration check checks runtime is has";
@@ -43,8 +43,8 @@ fn counts_failures(series: &MetricSeries) -> bool {
     is_name(&series.metric.name, is_whole(series))
 }
 
-/// Returns whether a metric of this name counts failures: `errors`, `error_count`, `num_failed_requests`. `error` can
-/// also be a deviation, of which a count would be whole.
+/// Returns whether a metric of this name counts failures: `errors`, `error_count`, `num_failed_requests`.
+/// `error` can also name a deviation, but only a count is a whole number.
 fn is_name(name: &str, is_whole: bool) -> bool {
     let name = name.to_ascii_lowercase();
     let words = || name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());

@@ -208,7 +208,7 @@ const COMPRESSED: [&[u8]; 8] = [
     b"Rar!\x1a",
 ];
 
-/// First bytes of ZIP archives, which programs, arrays and models may be too.
+/// First bytes of ZIP archives. Programs, arrays and models may also be ZIP archives.
 const ARCHIVE: &[u8] = b"PK\x03\x04";
 
 /// Returns the kind of content that no format recognizes.

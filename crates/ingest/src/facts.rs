@@ -1,6 +1,6 @@
-//! Fields of a row that its reader does not know. They can state a failure, a problem that base's row must state as
-//! well, or a fact about the experiment (`dtype`, `batch_size`, `gpu`), which must be equal on both sides; others
-//! date, number or measure.
+//! Fields of a row that its reader does not know. They can state a failure, a problem that base's row must
+//! state as well, or a fact about the experiment (`dtype`, `batch_size`, `gpu`), which must be equal on both
+//! sides. Other fields are dates, numbers of rows or measurements.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -345,7 +345,7 @@ fn is_version(name: &str) -> bool {
     any("version versions") && !any("driver firmware kernel")
 }
 
-/// Returns the number that a value is, if it is one; `76.1 %` is one too.
+/// Returns a value as a number, if it is one; `76.1 %` is one too.
 fn number(value: &str) -> Option<f64> {
     value.trim().trim_end_matches('%').trim_end().parse().ok().filter(|number: &f64| number.is_finite())
 }
@@ -355,7 +355,7 @@ fn plain(value: &str) -> String {
     number(value).map_or_else(|| value.trim().to_owned(), |number| number.to_string())
 }
 
-/// Returns whether a value stands for none.
+/// Returns whether a value means that there is none.
 fn is_absent(value: &str) -> bool {
     matches!(value.trim(), "" | "-" | "–" | "null" | "None" | "none" | "n/a" | "N/A")
 }
@@ -392,8 +392,8 @@ pub(super) fn is_percentile(word: &str) -> bool {
 }
 
 /// Returns whether a column identifies the experiment, so that rows that differ in it belong to different
-/// experiments. A column with an unknown word counts as such. In doubt, its benchmarks stay without a partner
-/// or a second sample, because merging them could hide a change.
+/// experiments. A column with an unknown word counts as such. In doubt, benchmarks are kept apart, because
+/// merging them could hide a change.
 pub(super) fn is_axis(words: &[&str]) -> bool {
     let has_unit = words.last().is_some_and(|word| *word != "min" && time_unit(word).is_some());
     let named = &words[..words.len() - usize::from(has_unit)];

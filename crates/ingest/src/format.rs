@@ -24,7 +24,7 @@ pub enum Format {
     ResultsJsonl,
     /// JSON of a PyTorch compiler benchmark: `model`, `device`, and `results` with one `backend` each
     CompileBenchmarkJson,
-    /// the same as Markdown tables with a latency column
+    /// the same, in Markdown tables with a latency column
     CompileBenchmarkMarkdown,
     /// result lines of a convolution library's driver: `[fwd:40] KERNEL, …, cost:0.183ms, …`
     ConvLibrary,

@@ -25,7 +25,8 @@ const MOST_ORDERED: usize = 8;
 impl Draws {
     /// Infers the coins from the blocks. A block that is not a mirror image was drawn with two coins. If all
     /// blocks of a session are mirror images, one coin per block is assumed; with two coins, this happens
-    /// once in 2ⁿ sessions. The p of pairs is divided by the chance that it does not happen.
+    /// once in 2ⁿ sessions. The p of pairs is divided by the chance of at least one block that is not a
+    /// mirror image.
     pub fn of_blocks(blocks: &[BlockCosts]) -> Self {
         if blocks.iter().any(alternates) { Self::Pairs } else { Self::Blocks }
     }

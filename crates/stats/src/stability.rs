@@ -23,9 +23,9 @@ pub struct Counts {
 
 /// Counts slow processes: those that lie more than `threshold` above the block's undisturbed level. `blocks`
 /// holds base's and head's process costs (log scale, larger is worse); `shift` is head's location effect; it
-/// is removed, so that a head that is slower as a whole isn't also counted as unstable. A faster head keeps
-/// its advantage: its process is slow only if a process of base with this time would be, so that a program
-/// that is twenty times as fast but less stable counts as improved.
+/// is removed, so that a head that is slower as a whole isn't also counted as unstable. If head is faster,
+/// its process is slow only if a base process with this time would be slow, so that a program that is twenty
+/// times as fast but less stable counts as improved.
 pub fn count(blocks: &[(Vec<f64>, Vec<f64>)], shift: f64, threshold: f64) -> Counts {
     let mut counts = Counts { blocks: blocks.len() as u32, ..Counts::default() };
     for block in blocks {
@@ -125,7 +125,8 @@ impl RatePrior {
         rates.sort_by(|x, y| x.0.total_cmp(&y.0).then(x.1.total_cmp(&y.1)));
         let blocks: f64 = rates.iter().map(|(_, n)| n).sum();
         let events: f64 = rates.iter().map(|(rate, n)| rate * n).sum();
-        // One event is added: no event in fifty blocks doesn't make the rate zero, nor do fifty make it one.
+        // One event is added, so that the rate is never zero or one, even if none or all of fifty blocks had
+        // an event.
         let mean = ((events + 1.0) / (blocks + 2.0)).min(1.0 - 1.0 / (blocks + 2.0));
         let values: Vec<f64> = rates.iter().map(|(rate, _)| *rate).collect();
         let typical = blocks / rates.len() as f64;

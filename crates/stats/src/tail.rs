@@ -20,9 +20,8 @@ pub struct StallTail {
 }
 
 impl StallTail {
-    /// Evaluates blocks; `shift` is head's location effect. A faster head keeps its advantage, as in the
-    /// count of slow processes: stalls that only reduce it are not a slowdown. This can only favor head, so
-    /// the test stays conservative.
+    /// Evaluates blocks; `shift` is head's location effect. Stalls that only reduce the advantage of a faster
+    /// head are not a slowdown. This can only favor head, so the test stays conservative.
     pub fn new(blocks: &[BlockCosts], shift: f64, floor: f64) -> Self {
         let lead = shift.min(0.0);
         let tail =

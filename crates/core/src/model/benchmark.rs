@@ -135,7 +135,8 @@ pub struct Workload {
     pub reference_sha256: Option<String>,
     /// SHA-256 over the reference outputs in double precision, by content; absent if there are none.
     pub reference64_sha256: Option<String>,
-    /// The inputs that the first call changes, by number from 0: every later call is timed with what it left.
+    /// Numbers (from 0) of the inputs that the first call changes. Later calls are timed with the changed
+    /// values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed_inputs: Vec<u32>,
 }
@@ -179,12 +180,12 @@ pub const JUDGED_BY_OUTPUTS: &str = "outputs";
 /// the code is for.
 pub const ARCHITECTURE: &str = "architecture";
 
-/// Prefix of labels that state with what a foreign tool ran the benchmark: `environment python`. It may be what
-/// changed, so a difference is reported and does not make another experiment.
+/// Prefix of labels that state with what a foreign tool ran the benchmark: `environment python`. The tool may
+/// be the intended change, so a difference is reported, and the sides stay comparable.
 pub const ENVIRONMENT: &str = "environment ";
 
-/// Label with the names of all facts that a foreign row states in fields of its own. A row without it states
-/// none, so a fact that only one side states is a difference.
+/// Label with the names of all facts that a foreign row states in separate fields. A row without this label
+/// states none, so a fact that only one side states is a difference.
 pub const FIELDS: &str = "fields";
 
 /// The labels of a command's benchmark that hold the lines run before it was measured.

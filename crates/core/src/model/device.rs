@@ -1,5 +1,5 @@
-//! The devices that a target can run on. [`DeviceKind::facts`] holds everything in which one kind differs
-//! from another when it is compiled for, run or detected.
+//! The devices that a target can run on. [`DeviceKind::facts`] holds every difference between the kinds in
+//! compilation, execution and detection.
 
 use std::fmt;
 

@@ -86,7 +86,7 @@ pub struct Estimate {
     pub minimum_detectable: Option<f64>,
     /// Sessions of the side that has fewer, if the sides were measured separately.
     pub sessions: Option<u32>,
-    /// Two-sided p of "the repetitions of the two runs do not differ"; the programs need not differ where the runs do.
+    /// Two-sided p of "the repetitions of the two runs do not differ"; runs of equal programs may differ too.
     #[serde(default, with = "number::optional")]
     #[schemars(with = "Option<Number>")]
     pub p_runs: Option<f64>,

@@ -32,7 +32,7 @@ pub struct Profile {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "KernelRecord")]
 pub struct Kernel {
-    /// The compiler's name of it, such as `main_dispatch_9_batch_matmul_4x197x197x48_f32`.
+    /// The compiler's name for the kernel, such as `main_dispatch_9_batch_matmul_4x197x197x48_f32`.
     pub name: String,
     /// Launches in one iteration.
     #[serde(with = "number")]
@@ -68,7 +68,7 @@ pub struct GeneratedCode {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "KernelCodeRecord")]
 pub struct KernelCode {
-    /// The compiler's name of it without running numbers.
+    /// The compiler's name for the kernel without running numbers.
     pub name: String,
     /// SHA-256 of its instructions; empty if they were not found.
     pub sha256: String,

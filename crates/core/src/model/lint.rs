@@ -20,8 +20,8 @@ pub enum Subject {
     /// The benchmark, whatever the metric: the sides did different work, it is unknown what was measured, or
     /// some of it is lost. A waiver of one metric does not cover such a finding.
     Benchmark,
-    /// The measuring conditions, or the part of the values that changed. The interval already includes the
-    /// effect, so a short report only names such a finding if it is a note.
+    /// The measuring conditions, or the part of the values that changed. The interval already includes their
+    /// effect, so a short report names such a finding only if it is a note.
     Measuring,
 }
 

@@ -151,9 +151,9 @@ const fn fatal(relative: f64, tolerance: f64) -> Option<MetricPolicy> {
     Some(MetricPolicy { floor: Floor { relative, absolute: 0.0 }, tolerance, fatal: true, better: None })
 }
 
-/// The floors are half a second and a quarter: a compile time that is taken once, while other compilers share
-/// the processors, varies by tens of percent. A regression is not fatal, because a slow compile does not
-/// affect users of the compiled model.
+/// The floor is 0.5 s and 25 %: a compile time that is measured once, while other compilers share the
+/// processors, varies by tens of percent. A regression is not fatal, because a slow compile does not affect
+/// users of the compiled model.
 const SLOW_COMPILE: Option<MetricPolicy> = Some(MetricPolicy {
     floor: Floor { relative: 0.25, absolute: 5e8 },
     tolerance: 0.50,

@@ -236,8 +236,8 @@ impl Default for SequentialPolicy {
     }
 }
 
-/// Judges the run if no other policy is given, so that judging in a second step gives the verdict of doing it in one.
-/// A published verdict never comes from it: the base's own configuration judges there.
+/// Judges the run if no other policy is given, so that judging it later gives the same verdict. Published
+/// verdicts never use it, but the base's configuration.
 #[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -123,7 +123,7 @@ pub struct Run {
     pub toolchain: Option<Toolchain>,
     /// The commit of the measured sources, if known.
     pub commit: Option<String>,
-    /// The program of each command of benchgate, by its name, and under an empty name what is known about all
+    /// The program of each benchgate command, by the command's name; the empty name stands for all
     /// benchmarks. It shows whether several files come from one program, and is not stored.
     pub programs: BTreeMap<String, String>,
     pub benchmarks: Vec<Benchmark>,
@@ -131,8 +131,8 @@ pub struct Run {
     /// Present if an anchor was measured in the same session.
     pub anchor: Option<Anchor>,
     /// True if the run was measured in shards, in each of which a row was judged alone until it was decided.
-    /// It is therefore judged without its neighbors: rows on other machines could undo a decision when no
-    /// more blocks can be measured.
+    /// Its rows are therefore judged alone again: rows from other machines could undo a decision after
+    /// measuring has ended.
     pub in_shards: bool,
     /// Findings about the whole run; a finding about one row is stored with its benchmark.
     pub lints: Vec<Lint>,

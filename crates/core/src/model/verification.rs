@@ -114,7 +114,7 @@ pub struct Verification {
     /// Head's outputs against base's, where both were computed from the same inputs; empty otherwise.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub against_base: Vec<OutputCheck>,
-    /// Head's program and its reference are other ones than base's, so a difference may be intended.
+    /// Head's program and reference differ from base's, so different outputs may be intended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub model_changed: bool,
     /// The reason why there is no fp64 reference, if one was tried.
@@ -127,8 +127,7 @@ impl Verification {
         Self { code, outputs: Vec::new(), why, against_base: Vec::new(), model_changed: false, no_fp64: None }
     }
 
-    /// Returns the code that the outputs support: if the total passes although an output failed, the code of
-    /// that output.
+    /// Returns the code of the total, or of a failed output if the total claims a pass.
     pub fn supported_code(&self) -> VerifyCode {
         let failed =
             self.outputs.iter().map(OutputCheck::supported_code).find(|code| *code != VerifyCode::Pass);

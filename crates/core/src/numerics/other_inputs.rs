@@ -8,9 +8,9 @@ use super::{DType, NumericsTolerance, Tensor};
 
 /// Factor by which the sides may be farther apart than for the given inputs.
 const FARTHER: f64 = 4.0;
-/// Inverse of the share of an integer output's elements that may differ. Rounding before a comparison (an
-/// `argmax`, for example) changes a few elements. The given inputs can be chosen such that it changes none;
-/// the other inputs can't.
+/// One in this many elements of an integer output may differ. Rounding before a comparison (an `argmax`, for
+/// example) changes a few elements. The given inputs can be chosen such that it changes none; the other
+/// inputs can't.
 const FLIPPED: u64 = 16;
 
 /// Compares head's outputs for other inputs with base's, and returns the checks that fail. `given` and

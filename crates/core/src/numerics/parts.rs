@@ -17,7 +17,7 @@ const SHARED: f64 = 16.0;
 /// The error of a lost part exceeds that of the reference, if known, by this factor: a part that consists of
 /// rounding errors even in the reference can't be lost.
 const EAGER: f64 = 4.0;
-/// Number of roundings of the accumulator's type, in units of the magnitude, that explain any small part:
+/// Number of roundings in the accumulator's type, relative to the magnitude, that can explain any small part:
 /// without and with an exact reference.
 const ROUNDINGS: [f64; 2] = [64.0, 8.0];
 /// Range of exponents whose elements form a part.

@@ -63,8 +63,8 @@ pub struct BackendProcessRecord {
     pub log: Option<String>,
     /// Iterations in each repetition.
     pub iterations: Option<u64>,
-    /// From the untouched model to the end of its first call, where the backend compiles and its cache
-    /// was empty.
+    /// Time from the untouched model to the end of its first call, if the backend compiles and its cache was
+    /// empty.
     pub compile_seconds: Option<Number>,
     /// Nanoseconds of one iteration, one value per repetition, in the order taken.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -145,7 +145,7 @@ pub enum QuarantineCause {
     Undecided,
 }
 
-/// The record that a real change is the new normal: who says so, why, and from which run on.
+/// The acceptance of a change: who accepted it, why, and from which run on.
 #[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

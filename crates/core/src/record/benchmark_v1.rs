@@ -75,7 +75,7 @@ pub struct StageRecord {
     /// For `cached`, the time that it took when it was made.
     pub made_in_seconds: Option<Number>,
     pub peak_memory_bytes: Option<u64>,
-    /// The place among the pairs of compilations, of a compilation that was repeated only to time it.
+    /// For a compilation that was repeated only to time it: its place among the pairs of compilations.
     pub slot: Option<BlockSlot>,
     /// Path of the log, relative to the run file.
     pub log: Option<String>,

@@ -21,7 +21,7 @@ pub struct PlanFile {
     pub schema: PlanSchema,
     /// The version of benchgate that wrote the file.
     pub benchgate: String,
-    /// SHA-256 of everything else in the file: the name that shards call the plan by.
+    /// SHA-256 of everything else in the file. Shards refer to the plan by it.
     pub sha256: String,
     pub suite: String,
     /// SHA-256 over the configuration, lock, commit, flags and benchmarks of every side.
@@ -42,7 +42,7 @@ pub struct PlanFile {
     /// The policy that decides how long each row is measured.
     pub gate: Policy,
     pub sides: Vec<PlannedSideRecord>,
-    /// In the order of the suite, which the schedule is drawn for.
+    /// In the order of the suite, on which the schedule depends.
     pub benchmarks: Vec<PlannedBenchmarkRecord>,
     /// Numbered from 1.
     pub shards: Vec<PlannedShardRecord>,

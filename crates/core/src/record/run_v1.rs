@@ -164,7 +164,7 @@ pub struct MeasureRecord {
     pub cpus: Option<Vec<u32>>,
 }
 
-/// How long each process of a benchmark measured: asked for, or chosen from a short trial.
+/// Measuring time of each process of a benchmark, as requested or as chosen in a short trial.
 #[skip_serializing_none]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -193,7 +193,7 @@ pub struct SideRecord {
     pub commit: Option<String>,
     /// Whether the sources differed from that commit.
     pub dirty: Option<bool>,
-    /// Absent where the tools could not be had, or no model needs them.
+    /// Absent if the tools were not available, or if no model needs them.
     pub toolchain: Option<Toolchain>,
     /// Compile flags of this side.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -55,11 +55,11 @@ pub struct GpuTelemetryRecord {
     /// Limits that held the clock down in any reading: `power`, `thermal`, `hardware`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub throttled: Vec<String>,
-    /// For how long power held the clock down, by the driver's own count.
+    /// Time during which the power limit lowered the clock, as the driver counted it.
     pub power_capped_seconds: Option<Number>,
-    /// For how long heat did.
+    /// Time during which heat lowered the clock.
     pub thermal_seconds: Option<Number>,
-    /// benchgate held the clock.
+    /// Whether benchgate locked the clock.
     pub clock_held: Option<bool>,
     /// Processes on it that are not the run's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

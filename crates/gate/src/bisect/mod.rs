@@ -4,9 +4,9 @@
 //! interrupted search resumes with the same question. Three rules make its result reliable:
 //!
 //! - The ends are judged first, by the gate itself. If the bad end isn't worse, no candidate is blamed.
-//! - Probes only guide the search. Each one compares a candidate with an end of its range; the exact p-values
-//!   of "no part of the step lies between them" and "all of it does" become e-values, and every position is
-//!   weighed by all of them ([`weights`](self)). Later probes outweigh a misleading one.
+//! - Probes only guide the search. A probe compares a candidate with an end of its range. Its exact p-values
+//!   (for "no part of the step lies between the two" and "all of it does") become e-values, and all e-values
+//!   together weight every position ([`weights`](self)). Later probes outweigh a misleading one.
 //! - A candidate is named only after the gate calls it worse than its direct predecessor. The ranges before
 //!   and after it are then judged again, so that all culprits are found if there are several.
 

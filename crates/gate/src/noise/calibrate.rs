@@ -68,7 +68,8 @@ impl Share {
     /// forty cases (Clopper and Pearson 1934, Biometrika 26:404–413). Without trials, every share is
     /// possible.
     pub fn interval(&self) -> (f64, f64) {
-        // The tail grows with the share, so sixty halvings find where it crosses the level.
+        // The tail probability grows with the share, so sixty bisection steps find where it crosses the
+        // level.
         let where_tail_is = |hits: u64, level: f64| {
             let (mut low, mut high) = (0.0_f64, 1.0_f64);
             for _ in 0..60 {

@@ -152,8 +152,8 @@ pub fn causes<'a>(mut moved: Vec<Member<'a>>) -> Vec<Cause<'a>> {
 
 /// Merges a cause with its neighbor: one outlier next to a change shifts its estimated position by a session
 /// or two, and some of the benchmarks that changed together have such outliers. Two causes from different
-/// nights may thus become one issue, whose range includes both. Without merging, it would happen more often
-/// that one cause becomes two issues.
+/// nights may thus become one issue, whose range includes both. Without merging, one cause would become two
+/// issues more often.
 fn joined(mut found: Vec<Cause<'_>>) -> Vec<Cause<'_>> {
     found.sort_by_key(|cause| std::cmp::Reverse(cause.members.len()));
     let mut kept: Vec<Cause<'_>> = Vec::new();

@@ -1,7 +1,6 @@
 //! Draws a trend as SVG. The drawing is complete without a script; the script only moves the window (the
-//! inner `viewBox`) and updates the labels of the axes. Thus there is a single drawing, which screen readers
-//! can read, and no library: a library that draws on a canvas would draw everything a second time, invisibly
-//! to screen readers.
+//! inner `viewBox`) and updates the labels of the axes. Screen readers can read it. A library that draws on a
+//! canvas would draw everything a second time, invisibly to screen readers.
 
 use std::fmt::Write;
 

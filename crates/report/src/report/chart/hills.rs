@@ -6,7 +6,7 @@ use super::super::backends::IREE;
 
 /// Longest gap between processes, in seconds, that is drawn in full.
 const LONGEST_GAP: f64 = 10.0;
-/// Number of columns of an outline: one for about two pixels.
+/// Number of columns of an outline: about one for every two pixels.
 const COLUMNS: usize = 400;
 
 /// One process over time: seconds since the first process began, and bytes.
