@@ -32,7 +32,8 @@ pub struct ExchangeArgs {
     /// Cache directory for tools and compiled models [default: $XDG_CACHE_HOME/benchgate]
     #[arg(long, value_name = "FOLDER", env = "BENCHGATE_CACHE")]
     cache_dir: Option<PathBuf>,
-    /// Folder for sessions and logs; `exchange` in it keeps the capture [default: .benchgate next to the configuration]
+    /// Folder for sessions and logs; its subfolder `exchange` keeps the capture [default: .benchgate next to
+    /// the configuration]
     #[arg(long, value_name = "FOLDER")]
     work_dir: Option<PathBuf>,
     #[command(flatten)]

@@ -460,8 +460,8 @@ fn refuse_cache_inside(cache: &Path, repository: &Repository) -> Result<(), CliE
     .hint("name a folder outside of the repository with --cache-dir or BENCHGATE_CACHE"))
 }
 
-/// Refuses to compare a commit with itself. Untracked files may be a change that is not committed yet, so on a
-/// user's machine they are measured, with a note. A job is about a commit, of which they are no part.
+/// Refuses to compare a commit with itself. Untracked files may be a change that is not committed yet, so on
+/// a user's machine they are measured, with a note. A job judges a commit, which does not contain them.
 fn only_untracked(sides: &[SideInput], reference: &str) -> Result<Option<String>, CliError> {
     let [base, head] = sides else { return Err(CliError::internal("a gate has two sides")) };
     let (Some(commit), false) = (&head.commit, head.dirty == Some(true)) else { return Ok(None) };

@@ -134,8 +134,7 @@ fn rename_note(base: &Run, head: &Run) -> Option<String> {
     ))
 }
 
-/// Returns each lost name with the new name that is most like it, if there is one and no other lost name is
-/// as much like it.
+/// Returns each lost name with the most similar new name, unless another lost name is as similar to that one.
 fn likely_renames<'a>(lost: &[&'a String], new: &[&'a String]) -> Vec<(&'a str, &'a str)> {
     if let ([from], [to]) = (lost, new) {
         return vec![(from, to)];

@@ -93,8 +93,8 @@ pub fn judge(file: RunFile, label: &str, known: &TrustedInputs<'_>) -> Result<Co
     Ok(compare_untrusted(&base, &head, &expected, policy, &options))
 }
 
-/// Describes what head sets otherwise than base in its commands: arguments and variables can reduce the work.
-/// The text is bounded, because a hostile result must not fill the comment.
+/// Describes the settings of head's commands that differ from base's: arguments and variables can reduce the
+/// work. The text is bounded, because a hostile result must not fill the comment.
 pub fn command_changes(file: &RunFile) -> Option<String> {
     /// Maximum number of changes.
     const MOST: usize = 10;

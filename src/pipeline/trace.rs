@@ -236,8 +236,8 @@ pub(super) async fn file_state(path: &Path, digests: &Digests) -> Option<String>
     Some(builder.bytes("link", link.unwrap_or_default().as_os_str().as_encoded_bytes()).finish())
 }
 
-/// Returns whether tools created the folder, recognized by a marker file: a repository, a virtual
-/// environment, a cache.
+/// Returns whether tools created the folder, as a marker file in it shows: a repository, a virtual
+/// environment or a cache.
 fn is_made(folder: &Path) -> bool {
     folder.file_name().is_some_and(|name| name == ".git")
         || ["pyvenv.cfg", "CACHEDIR.TAG"].iter().any(|mark| folder.join(mark).is_file())

@@ -78,8 +78,8 @@ pub(super) async fn all(cancel: &Cancel) -> Result<Vec<Interpreter>, ToolchainEr
     Ok(usable)
 }
 
-/// The first Python that can install wheels. If a Python has only the installer for pip (that of uv or of
-/// some distributions), an environment with pip is created for it below `cache`.
+/// The first Python that can install wheels. If a Python comes without pip but can install it (as those of uv
+/// and of some distributions), an environment with pip is created below `cache`.
 pub(super) async fn with_pip(cache: &Path, cancel: &Cancel) -> Result<Interpreter, ToolchainError> {
     let mut seen = Vec::new();
     let mut could = None;

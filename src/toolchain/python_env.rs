@@ -138,7 +138,7 @@ const WHEELS_AT_ONCE: usize = 4;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PythonEnv {
     pub python: PathBuf,
-    /// Folder of its packages.
+    /// Folder of the environment's packages.
     pub packages: PathBuf,
     /// Folder of the packages that the suite adds, which is searched last.
     pub suite_packages: Option<PathBuf>,

@@ -1,6 +1,6 @@
-//! IREE's tools, faked by one binary that looks at the name it was called by. What a "module" does is
-//! written into its source as `// fake KEY=VALUE` lines; `iree-compile` copies them, and its flags, into
-//! the module, so that a flag can change what is measured.
+//! Fakes all of IREE's tools with one binary, which acts by the name it was called by. Lines `// fake
+//! KEY=VALUE` in the source of a "module" define its behavior; `iree-compile` copies them, and its flags,
+//! into the module, so that a flag can change the measured time.
 //!
 //! | key | effect |
 //! |---|---|
@@ -8,46 +8,45 @@
 //! | `compile-hang=1`, `benchmark-hang=1` | the tool never ends |
 //! | `run-error=TEXT` | `iree-run-module` fails with this message |
 //! | `latency-us=N` | time of one iteration, with 0.2 % noise; `pinned-latency-us=N` wins over it |
-//! | `output=1,2,3` | the function's one f32 output (`NaN` is a number here) |
-//! | `output-file=A.npy,B.npy` | the outputs are these files, below the folder the tool is started in |
-//! | `output-type=4x1xbf16` | the type that the tool prints of its results; by default 3xf32. bf16 can't be written as `.npy` |
+//! | `output=1,2,3` | the function's only output, in f32; `NaN` is allowed |
+//! | `output-file=A.npy,B.npy` | the outputs are these files, relative to the tool's working folder |
+//! | `output-type=4x1xbf16` | the type that the tool prints for its results; by default 3xf32. bf16 can't be written as `.npy` |
 //! | `second-output=1,2,3` | the output of a second call in one process |
-//! | `other-output=4,5,6` | the function has an input, and this output for other ones |
-//! | `remembers=1` | a later call has the output of the first one, whatever its input |
+//! | `other-output=4,5,6` | the function has an input, and returns this output for other inputs |
+//! | `remembers=1` | later calls return the first call's output, whatever their input |
 //! | `rejects-other-inputs=1` | a call with other inputs fails |
 //! | `changes-input=once`, `changes-input=always` | the function has an input, which its first call, or every call, changes |
-//! | `random-output=1` | the one output differs from call to call |
+//! | `random-output=1` | the output differs from call to call |
 //! | `error-occurred=TEXT` | the benchmark prints a failed row of 0.0 ms and exits 0, as IREE did |
-//! | `crash=1` | the benchmark is ended by a signal that it caused |
-//! | `kill-compile=N`, `kill-run=N`, `kill-benchmark=N` | the tool is ended by this signal, as from outside |
+//! | `crash=1` | the benchmark crashes with a signal |
+//! | `kill-compile=N`, `kill-run=N`, `kill-benchmark=N` | the tool is ended by this signal, as if from outside |
 //! | `pause-ms=N`, `compile-pause-ms=N` | the benchmark, or the compiler, takes this long |
 //! | `burn-ms=N` | the benchmark computes for this long |
-//! | `disk-full=1` | the benchmark finds no room on the disk |
-//! | `dispatch-count=N`, `bytes=N` | what the compiler counts, and by how much the module is larger |
-//! | `latency-us-FUNCTION=N`, `output-FUNCTION=…` | the same of one function |
-//! | `kernels=A:US,B:US` | time per kernel that `iree-profile` prints; `no-profile=1` can't be profiled |
+//! | `disk-full=1` | the benchmark fails because the disk is full |
+//! | `dispatch-count=N`, `bytes=N` | the compiler's dispatch count, and the number of bytes by which the module is larger |
+//! | `latency-us-FUNCTION=N`, `output-FUNCTION=…` | the same, for one function |
+//! | `kernels=A:US,B:US` | time per kernel that `iree-profile` prints; with `no-profile=1` the module can't be profiled |
 //! | `device-memory=N` | the peak that `--print_statistics` prints |
 //! | `compile-stderr=TEXT`, `run-stderr=TEXT`, `benchmark-stderr=TEXT` | printed to stderr, with `\n` for a new line; the tool goes on |
 //! | `compile-exit=N`, `run-exit=N`, `benchmark-exit=N` | exit code after the work is done |
 //! | `compile-no-output=1`, `run-no-output=1`, `benchmark-no-output=1` | exits 0 and writes nothing |
 //! | `benchmark-kill=N` | the benchmark is ended by signal N |
 //! | `json-replace=FROM=>TO`, `json-replace-last=…` | edits all, or the last, of the benchmark's JSON |
-//! | `json-twice=1` | writes it twice |
-//! | `json-cut=N` | keeps the first N bytes of it |
-//! | `day-file=FILE` | times are multiplied by the number in it, so that a day can change them and no module |
+//! | `json-twice=1` | writes the JSON twice |
+//! | `json-cut=N` | keeps the first N bytes of the JSON |
+//! | `day-file=FILE` | times are multiplied by the number in this file, so that they can change although the module doesn't |
 //! | `slow-every=N`, `slow-by=X` | every N-th process of the module takes X percent longer |
 //! | `shell=COMMAND`, `run-shell=COMMAND` | the benchmark, or `iree-run-module`, runs this command first |
+//! | `reads=FILE` | the fake directives of this file, if it exists, go into the module |
 //!
-//! | `reads=FILE` | the fake directives of this file, where it is there, go into the module |
+//! Flag files (`@flags.txt`) are read as by the real compiler. The fake directives in a transform library
+//! (`--iree-codegen-transform-dialect-library=FILE@NAME`, `{library-file-name=FILE}` in any flag), in the
+//! files of `--iree-rocm-bc-dir=FOLDER`, or in `libLLVM.so` next to the compiler, also go into the module.
+//! Runtime programs load `libruntime.so` from the folders of LD_LIBRARY_PATH, or from their own folder; with
+//! `slower-by=X` in it, they take X percent longer.
 //!
-//! A file of flags (`@flags.txt`) is read as the compiler reads one, and the fake directives in a transform library
-//! (`--iree-codegen-transform-dialect-library=FILE@NAME`, `{library-file-name=FILE}` in any flag), in the files of
-//! `--iree-rocm-bc-dir=FOLDER`, or in `libLLVM.so` next to the compiler, go into the module. Programs of the runtime
-//! load `libruntime.so` from the folders of LD_LIBRARY_PATH, or from their own: with `slower-by=X` in it they take X
-//! percent longer.
-//!
-//! Devices are listed in a file `DEVICES` next to the tools: `cuda cuda://GPU-1` is one, `hip !TEXT` a driver
-//! that fails with TEXT. Drivers that it omits are not installed.
+//! A file `DEVICES` next to the tools lists devices: `cuda cuda://GPU-1` is a device, and `hip !TEXT` is a
+//! driver that fails with TEXT. Drivers that it omits are not installed.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -61,7 +60,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-/// What the fake compiler and runtime call their commit.
+/// The commit that the fake compiler and runtime report.
 const COMMIT: &str = "1111111111111111111111111111111111111111";
 
 fn main() {
@@ -113,8 +112,8 @@ fn directives(text: &str) -> BTreeMap<String, String> {
 fn end_if_asked(known: &BTreeMap<String, String>, key: &str) {
     if let Some(number) = known.get(key) {
         let signal = nix::sys::signal::Signal::try_from(number.parse::<i32>().unwrap()).unwrap();
-        // Rust's own handler swallows some. Not every signal can have one.
-        // SAFETY: the default action is no handler.
+        // Rust's own handlers swallow some signals. An error is ignored, because not every signal can have a
+        // handler. SAFETY: the default action is no handler.
         let _ = unsafe { nix::sys::signal::signal(signal, nix::sys::signal::SigHandler::SigDfl) };
         nix::sys::signal::raise(signal).unwrap();
     }
@@ -274,7 +273,7 @@ fn of_function<'a>(known: &'a BTreeMap<String, String>, key: &str, args: &[Strin
     of(known, key, value(args, "--function=").unwrap())
 }
 
-/// What the module exports: a function `main`, and those that have a directive of their own.
+/// Prints the module's exports: `main`, and each function that has its own directive.
 fn dump(module: &str) {
     let known = directives(&std::fs::read_to_string(module).unwrap_or_default());
     let named = known.keys().filter_map(|key| {
@@ -290,8 +289,8 @@ fn dump(module: &str) {
     println!();
 }
 
-/// The functions of the module that calls another one's: the results of the second call and of one with other inputs, and the
-/// input.
+/// Runs a function of the module that calls another module's function: prints the results of the second call,
+/// those of a call with other inputs, and the input.
 fn call_through(known: &BTreeMap<String, String>, args: &[String], caller: &str) {
     let text = std::fs::read_to_string(caller).unwrap();
     let name = text.split("vm.import private @\"module.").nth(1).unwrap().split('"').next().unwrap();
@@ -395,7 +394,7 @@ fn call(known: &BTreeMap<String, String>, args: &[String]) {
     }
     let files = of_function(known, "output-file", args);
     if outputs.is_empty() {
-        // Without a place for them, the tool prints its results.
+        // Without output files, the tool prints its results.
         for index in 0..files.map_or(1, |files| files.split(',').count()) {
             let found = known.get("output-type").map_or("3xf32", String::as_str);
             println!("result[{index}]: hal.buffer_view\n{found}=1 2 3");
@@ -464,7 +463,7 @@ fn benchmark(args: &[String]) {
         std::process::abort();
     }
     if let Some(signal) = known.get("benchmark-kill") {
-        // Without a dependency: the shell sends it to its parent.
+        // The shell sends the signal to its parent, which needs no dependency.
         std::process::Command::new("sh").args(["-c", &format!("kill -{signal} $PPID")]).status().unwrap();
         forever();
     }
@@ -518,7 +517,7 @@ fn benchmark(args: &[String]) {
             ));
         }
     }
-    // So many processors that the load of the machine that runs the tests is never too much for them.
+    // The number of processors is large, so that the load of the test machine never counts as too high.
     let json = format!(
         r#"{{"context": {{"date": "2026-01-01T00:00:00+00:00", "host_name": "fake", "executable": "iree-benchmark-module", "num_cpus": 4096, "mhz_per_cpu": 3000, "cpu_scaling_enabled": false, "load_avg": [0.1, 0.1, 0.1], "library_build_type": "release"}}, "benchmarks": [{}]}}"#,
         rows.join(", ")
@@ -529,7 +528,7 @@ fn benchmark(args: &[String]) {
     end(&known, "benchmark-exit");
 }
 
-/// Whether this process is one of every N of its module, counted in a file next to the tools.
+/// Returns whether this process is an N-th one of its module, counted in a file next to the tools.
 fn is_slow(known: &BTreeMap<String, String>, args: &[String]) -> bool {
     let Some(every) = known.get("slow-every") else { return false };
     let module = Path::new(value(args, "--module=").unwrap());
@@ -540,7 +539,7 @@ fn is_slow(known: &BTreeMap<String, String>, args: &[String]) -> bool {
     count.is_multiple_of(every.parse().unwrap())
 }
 
-/// The benchmark's JSON as the directives spoil it.
+/// The benchmark's JSON after the edits that the directives request.
 fn edited(mut json: String, known: &BTreeMap<String, String>) -> String {
     let edit = |key: &str| known.get(key).map(|text| text.split_once("=>").unwrap());
     if let Some((from, to)) = edit("json-replace") {
@@ -560,7 +559,7 @@ fn edited(mut json: String, known: &BTreeMap<String, String>) -> String {
     json
 }
 
-/// Writes what `iree-profile` prints, so that the fake of that need only copy it.
+/// Writes the output of `iree-profile`, so that the fake `iree-profile` only has to copy it.
 fn profiled(known: &BTreeMap<String, String>, args: &[String], profile: &Path) {
     if known.contains_key("no-profile") {
         eprintln!("fake.c:1: UNIMPLEMENTED; unsupported profiling data families 0x8");

@@ -2,15 +2,15 @@
 //! Tests put it where the system's loader finds `libnvidia-ml.so.1`, as a driver does.
 //!
 //! `FAKE_NVML` names a folder. Its file `gpu` describes the GPU in `KEY=VALUE` lines and is read at every
-//! call, so that a test can change the GPU while a run goes on; `locked` is the driver's memory of a locked
-//! clock, and outlives the process as a driver's does; `log` has a line for every setting that was changed.
+//! call, so that a test can change the GPU during a run; `locked` stores the locked clock and, as in a
+//! driver, outlives the process; `log` has a line for every changed setting.
 //!
 //! | key | meaning |
 //! |---|---|
-//! | `uuid` | of the GPU |
+//! | `uuid` | the GPU's UUID |
 //! | `reasons` | bits of the throttle reasons |
-//! | `temperature`, `power-mw`, `clock` | as read |
-//! | `processes` | numbers of the processes on it, separated by spaces |
+//! | `temperature`, `power-mw`, `clock` | current readings |
+//! | `processes` | IDs of the processes on the GPU, separated by spaces |
 //! | `denied=1` | changing a setting is not permitted |
 //! | `violation-ns` | time that heat held the clock down |
 #![expect(clippy::unwrap_used, clippy::undocumented_unsafe_blocks, reason = "a fake may")]
@@ -157,7 +157,7 @@ unsafe extern "C" fn nvmlDeviceGetMigMode(_: *mut c_void, now: *mut c_uint, next
     SUCCESS
 }
 
-/// As a consumer's card answers: it has no such memory.
+/// Consumer cards answer like this, because they don't have this memory.
 #[unsafe(no_mangle)]
 extern "C" fn nvmlDeviceGetEccMode(_: *mut c_void, _: *mut c_int, _: *mut c_int) -> c_int {
     NOT_SUPPORTED
@@ -275,7 +275,7 @@ extern "C" fn nvmlDeviceSetGpuLockedClocks(_: *mut c_void, min: c_uint, max: c_u
         return NO_PERMISSION;
     }
     log(&format!("lock {min} {max}"));
-    // A test kills the run as soon as the file is there, so it appears with its text.
+    // A test kills the run as soon as the file exists, so the file appears with its content.
     let new = folder().join("locked.new");
     std::fs::write(&new, format!("{min} {max}")).unwrap();
     std::fs::rename(new, folder().join("locked")).unwrap();

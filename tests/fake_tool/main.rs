@@ -29,7 +29,7 @@ fn main() {
             note_pid(arg(1));
             hang();
         }
-        // Leaves a child that no process group and no parent leads to; ends itself or hangs.
+        // Leaves a child outside its process group and without a living parent; then ends or hangs.
         "escape" => {
             escape(arg(1));
             if arg(2) == "hang" {
@@ -78,7 +78,7 @@ fn main() {
             println!("{:?}", on.collect::<Vec<_>>());
         }
         "cgroup" => print!("{}", std::fs::read_to_string("/proc/self/cgroup").unwrap()),
-        // Answers each line with itself; some lines are orders.
+        // Echoes each line; some lines are commands.
         "talk" => {
             for line in std::io::stdin().lock().lines() {
                 match line.unwrap().as_str() {
@@ -96,9 +96,9 @@ fn main() {
                 }
             }
         }
-        // Plays benchgate: runs this very program with the other arguments, contained.
+        // Acts as benchgate: runs this program contained, with the remaining arguments.
         "contain" => contain(&args[1..], None),
-        // The same while it holds the lock of a device.
+        // Acts as benchgate while it holds the lock of a device.
         "measure" => contain(&args[2..], Some(arg(1))),
         other => panic!("unknown mode {other:?}"),
     }
@@ -123,7 +123,7 @@ fn contain(args: &[String], device: Option<&str>) {
     println!("{exit:?}");
 }
 
-/// Appends this process to a file, so that a test can look for it later.
+/// Appends this process's ID to a file, so that a test can look for the process later.
 fn note_pid(file: &str) {
     let mut file = std::fs::OpenOptions::new().create(true).append(true).open(Path::new(file)).unwrap();
     file.write_all(format!("{}\n", std::process::id()).as_bytes()).unwrap();
@@ -142,7 +142,7 @@ fn hang() -> ! {
     }
 }
 
-/// A grandchild in a session of its own, whose parent is gone.
+/// Starts a grandchild in a separate session, whose parent has ended.
 fn escape(file: &str) {
     // SAFETY: the process has one thread.
     if let ForkResult::Child = unsafe { fork() }.unwrap() {
@@ -157,7 +157,7 @@ fn escape(file: &str) {
         std::process::exit(0);
     }
     nix::sys::wait::wait().unwrap();
-    // The grandchild has noted itself before its parent's parent goes on. A file that exists may still be empty.
+    // Waits until the grandchild has written its ID. The file may exist but still be empty.
     while !std::fs::metadata(file).is_ok_and(|found| found.len() > 0) {
         std::thread::sleep(Duration::from_millis(1));
     }

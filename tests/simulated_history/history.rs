@@ -1,4 +1,4 @@
-//! Nights that never were, with everything planted that a history can hold, and a list of what was planted.
+//! Simulated nights with planted changes of every kind, and a list of these changes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,7 +16,7 @@ use rand_chacha::ChaCha8Rng;
 /// The first night.
 pub const FIRST: &str = "2024-11-20T02:17:00Z";
 
-/// Names that would do something if anything took them for markup, for paths or for commands.
+/// Names that would have an effect if they were interpreted as markup, paths or commands.
 pub const HOSTILE: [&str; 6] = [
     "<script>document.title='owned'</script>/cpu/main",
     "\"><img src=x onerror=\"document.title='owned'\">/cpu/main",
@@ -26,7 +26,7 @@ pub const HOSTILE: [&str; 6] = [
     "</script><style>*{display:none}</style>/cpu/main",
 ];
 
-/// A history to make.
+/// The parameters of a history.
 #[derive(Debug, Clone)]
 pub struct Plan {
     pub seed: u64,
@@ -38,14 +38,14 @@ pub struct Plan {
     pub hostile: bool,
 }
 
-/// One thing that was planted.
+/// A planted change.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Planted {
     pub kind: &'static str,
     pub testbed: &'static str,
     pub benchmarks: Vec<usize>,
     pub night: usize,
-    /// Nights that it takes: a creep takes many.
+    /// Number of nights until the change has its full size; many for a gradual change.
     pub takes: usize,
     /// As a log ratio.
     pub size: f64,
@@ -63,7 +63,7 @@ pub fn name(benchmark: usize, plan: &Plan) -> String {
     }
 }
 
-/// When a night began.
+/// Returns the time at which a night began.
 pub fn began(night: usize) -> Timestamp {
     let first: Timestamp = FIRST.parse().unwrap();
     first + SignedDuration::from_hours(24 * i64::try_from(night).unwrap())
@@ -104,7 +104,7 @@ pub fn planted(plan: &Plan) -> Vec<Planted> {
 struct Noise(ChaCha8Rng);
 
 impl Noise {
-    /// Of a standard normal distribution.
+    /// Returns a number from the standard normal distribution.
     fn normal(&mut self) -> f64 {
         let uniform = |rng: &mut ChaCha8Rng| (f64::from(rng.next_u32()) + 0.5) / 4_294_967_296.0;
         let (u, v) = (uniform(&mut self.0), uniform(&mut self.0));
@@ -130,12 +130,13 @@ pub fn dropped(plan: &Plan) -> (usize, usize) {
     (plan.benchmarks - 2, plan.nights.saturating_sub(20))
 }
 
-/// The benchmark that is slow now and then on the CPU, and since when: one process in three of four nights.
+/// The benchmark that is occasionally slow on the CPU, and its first such night. In three of four nights, one
+/// process is slow.
 pub fn unstable(plan: &Plan) -> (usize, usize) {
     (5, plan.nights / 2)
 }
 
-/// How much slower such a process is, as a log ratio.
+/// The slowdown of such a process, as a log ratio.
 const NOW_AND_THEN: f64 = 0.4;
 
 /// The night of the chip change.

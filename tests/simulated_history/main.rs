@@ -1,5 +1,5 @@
-//! `simulated_history FOLDER [BENCHMARKS] [NIGHTS] [PROCESSES]` writes a baseline of nights that never were, and
-//! prints what was planted in them as JSON, for the tests that open the site in a browser.
+//! `simulated_history FOLDER [BENCHMARKS] [NIGHTS] [PROCESSES]` writes a baseline of simulated nights, and
+//! prints the planted changes as JSON, for the tests that open the site in a browser.
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a program for tests may panic and prints")]
 
 mod history;

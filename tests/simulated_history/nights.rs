@@ -1,4 +1,4 @@
-//! Years of a nightly job, through the store, the gate, the alerts and the site's data, as the job would do it.
+//! Simulates years of a nightly job with the real store, gate, alerts and site data.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -19,19 +19,19 @@ use rand_chacha::ChaCha8Rng;
 
 const GOLDEN: &str = include_str!("../fixtures/record/run-v1.json");
 const ROWS: usize = 10;
-/// Rows with one step of any size or two; the others have slow changes and improvements.
+/// Number of rows with one or two steps of any size; the other rows have gradual changes and improvements.
 const STEP_ROWS: usize = 6;
 const SESSIONS: usize = 20;
 /// Sizes of steps, as fractions.
 const SIZES: [f64; 10] = [0.02, 0.03, 0.04, 0.06, 0.08, 0.12, 0.2, 0.3, 0.5, 1.0];
 /// Nights in which the machine is off.
 const OFF: Range<usize> = 120..127;
-/// Slowdowns from here on must never be learned from or pass.
+/// Smallest slowdown that must never pass or join the baseline.
 const LARGE: f64 = 0.03;
 /// Nights after which an alert must show a step.
 const SHOWN_AFTER: usize = 14;
 
-/// How a slowdown ends.
+/// The end of a slowdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     Reverted(usize),
@@ -44,7 +44,7 @@ pub enum End {
 pub struct Slowdown {
     pub row: usize,
     pub night: usize,
-    /// Nights that it takes to its full size.
+    /// Number of nights until it has its full size.
     pub takes: usize,
     /// As a fraction.
     pub size: f64,
@@ -66,12 +66,12 @@ impl Slowdown {
     }
 }
 
-/// How much a machine's nights differ.
+/// The variation of a machine between nights.
 #[derive(Debug, Clone, Default)]
 pub struct Machine {
     /// Standard deviation between the nights of a benchmark, as a log ratio.
     pub between: f64,
-    /// Nights in which it is faster or slower as a whole, by a log ratio.
+    /// Nights in which the whole machine is faster or slower, with the log ratio.
     pub periods: Vec<(Range<usize>, f64)>,
 }
 
@@ -102,13 +102,14 @@ impl Machine {
 /// The result of a simulated year. Each entry is a night and a row.
 #[derive(Debug, Default)]
 pub struct NightsYear {
-    /// Nights of rows before their first slowdown, and how many of them were kept from the baseline.
+    /// Number of nights before each row's first slowdown, summed over rows, and how many of them were
+    /// excluded from the baseline.
     pub unchanged_nights: usize,
     pub unchanged_held: usize,
     pub slow_nights: usize,
     pub stored_as_good: Vec<(usize, usize)>,
     pub passed: Vec<(usize, usize)>,
-    /// Of steps that were open for long enough: how many, and those whose range no issue shows.
+    /// The number of steps that were open for long enough, and those of them whose range no issue shows.
     pub steps: usize,
     pub steps_not_shown: Vec<Slowdown>,
     /// Nights on which the site's first section lacks a slowdown that is a week old.
@@ -119,8 +120,8 @@ pub struct NightsYear {
     pub nights_to_recover: Vec<usize>,
 }
 
-/// The changes of a year: steps of every size, two causes of one benchmark, two creeps, an improvement that stays, and
-/// improvements that a later change takes back in part.
+/// The changes of a year: steps of every size, two causes in one benchmark, two gradual slowdowns, a lasting
+/// improvement, and improvements that a later change partly reverts.
 pub fn slowdowns(seed: u64, nights: usize) -> Vec<Slowdown> {
     let mut random = ChaCha8Rng::seed_from_u64(seed ^ 0x5eed);
     let mut below = |most: usize| random.next_u32() as usize % most;
@@ -142,14 +143,15 @@ pub fn slowdowns(seed: u64, nights: usize) -> Vec<Slowdown> {
     if !matches!(first.end, End::Reverted(end) | End::Accepted(end) if end <= night) {
         all.push(second);
     }
-    // Creeps of weeks and months, one of them after an improvement that is not taken back.
+    // Gradual slowdowns over weeks and months, one of them after a lasting improvement.
     let creep = |row, night, takes, size| Slowdown { row, night, takes, size, end: End::Never };
     let sizes = [0.03, 0.04, 0.06, 0.12];
     all.push(creep(STEP_ROWS, 40 + below(60), [20, 40, 80, 160][below(4)], sizes[below(4)]));
     all.push(creep(STEP_ROWS + 1, 40 + below(20), 1, -0.08));
     all.push(creep(STEP_ROWS + 1, 110 + below(40), [40, 80, 160][below(3)], sizes[below(4)]));
     for row in STEP_ROWS + 2..ROWS {
-        // Three nights, of which one may fail: a single night shows no new level. None falls into the week without nights.
+        // Three nights, of which one may fail, because a single night shows no new level. None is in the week
+        // without nights.
         let night = 30 + below(nights.saturating_sub(120).max(1));
         let night = if (OFF.start - 20..OFF.end).contains(&night) { night + 30 } else { night };
         let (gain, lasts) = (0.05 + 0.01 * below(16) as f64, 3 + below(18));
@@ -204,7 +206,7 @@ fn session(golden: &RunFile, night: usize, levels: &[f64], noise: &mut Noise) ->
     file
 }
 
-/// A store in memory: a year of nights waits for a disk thousands of times otherwise.
+/// A store in memory, because a year of nights would wait for the disk thousands of times.
 #[derive(Default)]
 struct MemoryFiles(BTreeMap<String, Vec<u8>>);
 
@@ -239,7 +241,7 @@ impl Files for MemoryFiles {
 }
 
 impl MemoryFiles {
-    /// What is left of the paths in a folder and below.
+    /// The paths of all files below a folder, relative to the folder.
     fn below(&self, folder: &str) -> impl Iterator<Item = &str> {
         let start = if folder.is_empty() { String::new() } else { format!("{folder}/") };
         let found = self.0.range(start.clone()..).map(|(path, _)| path.as_str());
@@ -262,12 +264,12 @@ fn timelines(files: &MemoryFiles, golden: &RunFile) -> Vec<Timeline> {
     all
 }
 
-/// Whether a row is about the metric that the slowdowns are of.
+/// Returns whether a row is about the metric that is slowed down.
 fn is_time(row: &Row) -> bool {
     row.metric.as_ref().is_some_and(|metric| metric.name == Metric::LATENCY.name)
 }
 
-/// Plays nights of a machine with these slowdowns.
+/// Simulates nights of a machine with these slowdowns.
 pub fn play_nights(seed: u64, nights: usize, machine: &Machine, slowdowns: &[Slowdown]) -> NightsYear {
     let mut golden = RunFile::from_slice(GOLDEN.as_bytes()).unwrap();
     golden.sides.truncate(1);

@@ -1,4 +1,4 @@
-//! A year of nights, decided one after the other as the nightly job would, and the issues that come of it.
+//! Simulates a year of nights, judged one after the other as by the nightly job, and the issues that result.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ pub struct Change {
     pub benchmarks: &'static [usize],
     /// As a log ratio.
     pub size: f64,
-    /// Whether it should be an issue.
+    /// True if it should have an issue.
     pub is_cause: bool,
 }
 
@@ -31,8 +31,8 @@ const fn step(night: usize, benchmarks: &'static [usize], size: f64) -> Change {
     Change { night, takes: 1, benchmarks, size, is_cause: size > 0.0 }
 }
 
-/// A step of several, one that is reverted, a creep, one that is accepted, an improvement, and a change of chip under
-/// the same name, which moves everything.
+/// A step of several benchmarks, a reverted step, a gradual slowdown, an accepted step, an improvement, and a
+/// change of chip under the same name, which shifts all benchmarks.
 pub const PLANTED: [Change; 7] = [
     step(70, &[0, 1, 2], 0.08),
     step(110, &[3], 0.05),
@@ -55,12 +55,12 @@ pub struct Year {
 }
 
 impl Year {
-    /// Issues without a planted cause that they could be about.
+    /// Issues that match no planted cause.
     pub fn false_issues(&self, planted: &[Change]) -> usize {
         self.opened.iter().filter(|issue| cause_of(issue, planted).is_none()).count()
     }
 
-    /// Whether every planted cause has exactly one issue, and there is no other.
+    /// Returns whether every planted cause has exactly one issue, and no other issue exists.
     pub fn is_exact(&self, planted: &[Change]) -> bool {
         let causes: Vec<usize> = (0..planted.len()).filter(|at| planted[*at].is_cause).collect();
         let mut found: Vec<usize> = self.opened.iter().filter_map(|issue| cause_of(issue, planted)).collect();
@@ -104,7 +104,7 @@ pub fn track() -> Track {
     Track { unit: Unit::Nanoseconds, better: Better::Lower, kind: MetricKind::Noisy, points: Vec::new() }
 }
 
-/// One session of a machine that nothing is recorded of.
+/// One session of a machine without recorded facts.
 pub fn night_session(began: Timestamp, commit: Option<String>) -> Session {
     Session {
         name: began.strftime("%Y%m%dT%H%M%SZ").to_string(),
@@ -123,7 +123,7 @@ pub fn point(session: usize, value: f64) -> Point {
     Point { session, value, low, high, processes: 8, held: false, spread }
 }
 
-/// Plays a year. `noise` is the standard deviation between nights of each benchmark, as a log ratio.
+/// Simulates a year. `noise` is the standard deviation between nights of each benchmark, as a log ratio.
 pub fn play(seed: u64, noise: f64, planted: &[Change]) -> Year {
     let mut random = Noise(ChaCha8Rng::seed_from_u64(seed));
     let first: Timestamp = "2025-01-01T02:17:00Z".parse().unwrap();
@@ -190,7 +190,7 @@ fn acceptance(from: &str, now: Timestamp) -> AcceptanceFile {
     }
 }
 
-/// What GitHub would then list: through the marker, as the next night reads it.
+/// The issues as GitHub lists them afterwards, read from their markers as in the next night.
 fn apply(action: Action<'_>, night: usize, issues: &mut Vec<KnownIssue>, year: &mut Year) {
     let stored = |trace: &IssueTrace| IssueTrace::from_body(&trace.line()).unwrap();
     match action {

@@ -199,8 +199,8 @@ pub(super) fn summary(benchmark: &mut Benchmark, metric: Metric, scale: f64, sum
     }
 }
 
-/// Returns the finding that a metric next to the latency is not a number, which base's must not be either. JMH's
-/// profilers have no number if nothing was collected.
+/// Returns the finding that a metric other than the latency is not a number. It doesn't count if base has the
+/// same finding. JMH's profilers have no number if nothing was collected.
 fn lost(metric: &Metric) -> Option<Lint> {
     let is_of_profiler = ["gc.", "safepoints."].iter().any(|start| metric.name.starts_with(start));
     let problem = || Lint::new(LintCode::ReportedProblem, format!("`{}` is NaN or infinite", metric.name));

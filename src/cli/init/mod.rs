@@ -19,10 +19,11 @@ use templates::{Answers, Template};
 
 /// Write a suite and the workflows that measure, publish and store it
 ///
-/// Writes benchgate.toml with an example that runs. A release, or --action, also writes four workflows: one measures
-/// every pull request with a read-only token, one publishes the results without running any of the pull request's
-/// code, one adds a session to the baseline every night, and one publishes the history as a site and opens issues
-/// about slowdowns. Existing files are never overwritten; an existing suite only gets its workflows.
+/// Writes benchgate.toml with an example that runs. In a released version, or with --action, it also writes
+/// four workflows: one measures every pull request with a read-only token, one publishes the results without
+/// running any of the pull request's code, one adds a session to the baseline every night, and one publishes
+/// the history as a site and opens issues about slowdowns. Existing files are never overwritten; an existing
+/// suite only gets its workflows.
 ///
 /// With --shards several machines measure one run: the workflows plan, measure each shard in a separate job, and
 /// merge.

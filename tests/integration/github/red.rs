@@ -123,7 +123,7 @@ impl Red {
         code
     }
 
-    /// The exit code that `publish` would end with, without starting it: reading and judging do no IO.
+    /// Returns the exit code of `publish` without starting it, because reading and judging do no IO.
     fn judged(&self, config: &Config, run: &Value) -> i32 {
         let commits = Commits { base: vec!["1".repeat(40)], head: vec!["2".repeat(40)] };
         let policy = Policy { fail_on: FailOn(FAILING.to_vec()), ..config.policy.clone() };
