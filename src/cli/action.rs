@@ -145,14 +145,17 @@ fn invocation(
     let origin = if measures(command) { origin } else { CodeOrigin::Merged };
     if origin == CodeOrigin::Unknown && !hosted && inputs.get("fork-runner") != Some("ephemeral") {
         problems.push(
-            "code that may be a fork's is not run on a persistent self-hosted runner; if the runner is discarded \
+            "code that may come from a fork is not run on a persistent self-hosted runner; if the runner is \
+            discarded \
             after the job, set `fork-runner: ephemeral`"
                 .to_owned(),
         );
     }
     if origin == CodeOrigin::Unknown && inputs.get("github-token").is_some() {
         problems.push(
-            "code that may be a fork's is not measured in a job with a token: omit github-token".to_owned(),
+            "code that may come from a fork is not measured in a job with a token: omit \
+            github-token"
+                .to_owned(),
         );
     }
     if let Some(event) = job.map(|job| &job.event)

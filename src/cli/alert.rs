@@ -35,7 +35,7 @@ use crate::site::{
 Examples:
   benchgate alert --branch --dry-run            what would be done
   benchgate alert --branch --owner 'vit*=@org/vision'
-  benchgate alert --branch --bisection bisect.json   link what a search found
+  benchgate alert --branch --bisection bisect.json   link the search's result
   benchgate alert --branch --fail-on missing    exit code 12 if something
                                                 stopped reporting")]
 pub struct AlertArgs {

@@ -38,10 +38,10 @@ use super::{CliError, ErrorKind, Terminal, job};
 Examples:
   benchgate gate -c examples/quickstart/benchgate.toml   two sides of a suite
   benchgate gate --base origin/main                      what a branch changed
-  benchgate gate --stored --branch --base origin/main    against stored nights
+  benchgate gate --stored --branch --base origin/main    against stored sessions
   benchgate gate --base origin/main --format markdown --output verdict.md
-  benchgate gate --base origin/main --until compile --bundle b    at the sources
-  benchgate gate --from verify --bundle b                         at the device
+  benchgate gate --base origin/main --until compile --bundle b    compile only
+  benchgate gate --from verify --bundle b                         measure, judge
 
 Exit codes: 0 pass, 2 usage or config, 10 regressed, 11 inconclusive, 12 no
 base, or no result for a benchmark of base, 13 diverged, 20 a stage failed or the tools can't be

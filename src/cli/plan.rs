@@ -168,7 +168,8 @@ fn suite(args: &PlanArgs, sides: &[SideInput]) -> Result<PlannedSuite, CliError>
         .find(|target| !benchmarks.iter().any(|benchmark| benchmark.target == **target))
     {
         return Err(CliError::usage(format!(
-            "failed to plan: no benchmark has the target {unknown:?} that --runner names, and no command this name"
+            "failed to plan: no benchmark has the target {unknown:?} that --runner names, and no command \
+            has this name"
         )));
     }
     Ok(PlannedSuite {

@@ -372,7 +372,7 @@ pub fn one_job() -> Result<(), CliError> {
             refused("this repository is not private, and proposed code would run in a job with the token")
         }
         GitHubEvent::PullRequestTarget(_) | GitHubEvent::WorkflowRun(_) | GitHubEvent::Other(_) => {
-            refused("with this event nothing may be measured in a job with a token")
+            refused("for this event, a job with a token must not measure anything")
         }
     }
 }

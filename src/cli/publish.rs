@@ -32,7 +32,7 @@ use super::{CliError, Terminal, choices, inputs, runtime};
 Examples:
   benchgate publish                             in a job of GitHub Actions
   benchgate publish --dry-run                   what it would post, anywhere
-  benchgate publish --dry-run --output-dir dry  the same as files
+  benchgate publish --dry-run --output-dir dry  the same, as files
   benchgate publish --run run.json --comment always --check-run
 
 Exit codes: those of the verdict (0, 10, 11, 12, 13, 20), but 0 after a

@@ -28,7 +28,7 @@ Examples:
   benchgate run --filter '^vit' --run vit.json
   benchgate run --format json                      the outcomes, for a program
   benchgate run --until compile --bundle b       here, with compiler and Python
-  benchgate run --from verify --bundle b         there, on the device, without
+  benchgate run --from verify --bundle b         on the device, without them
 
 Exit codes: 0 measured and correct, 2 usage or config, 13 an output is wrong,
 20 a stage failed or the tools can't be verified, 130 interrupted.")]

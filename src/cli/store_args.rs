@@ -328,7 +328,8 @@ impl ShelfArgs {
             ))
             .hint("`benchgate baseline list` shows what is stored; `benchgate baseline update` adds a session to it")),
             several => Err(CliError::usage(format!("{} match", several.len()))
-                .hint("name the suite, and the testbed with --testbed; `benchgate baseline list`")),
+                .hint("name the suite, and the testbed with --testbed; `benchgate baseline list` lists \
+                them")),
         }
     }
 }

@@ -120,12 +120,13 @@ impl<'a> Baseline<'a> {
         Ok(Some(if is_head {
             (
                 format!("uncommitted: {sessions} in {folder}, but a gate reads only committed sessions"),
-                format!("commit what is stored: `git add {folder}`, then `git commit`"),
+                format!("commit the sessions: `git add {folder}`, then `git commit`"),
             )
         } else {
             (
                 format!("the base commit does not contain {sessions} in {folder}"),
-                "commit what is stored on the base's branch: a change is not judged by a baseline that it adds itself"
+                "commit the sessions on the base's branch: a change can't be judged by a baseline that it \
+                adds itself"
                     .to_owned(),
             )
         }))
@@ -271,8 +272,8 @@ fn inside(repository: &Repository, folder: &Path) -> Result<String, CliError> {
             let absolute = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
             let url = format!("file://{}-parquet", absolute.display());
             CliError::usage(format!(
-                "failed to use the store {}: it is outside the repository at {}, and a gate reads a folder as a commit \
-                 has it",
+                "failed to use the store {}: it is outside the repository at {}, and a gate reads a folder only \
+                 from a commit",
                 folder.display(),
                 root.display()
             ))

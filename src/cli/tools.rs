@@ -23,7 +23,7 @@ Examples:
   benchgate tools list      what the cache holds
 
 Exit codes: 0 done, 2 the configuration is not usable, 20 the tools can't be
-trusted or installed.")]
+verified or installed.")]
 pub struct ToolsArgs {
     #[command(subcommand)]
     command: ToolsCommand,

@@ -70,7 +70,7 @@ pub(super) static GATE: Section = Section {
             ValueKind::Choice(TESTS),
             |policy| format!("{:?}", policy.test.as_str()),
             |policy, view| policy.test = view.text().and_then(TestKind::parse).unwrap_or_default(),
-            "The test that decides.",
+            "Statistical test for the verdict.",
         ),
         of_policy(
             "fail-on",
@@ -97,7 +97,7 @@ pub(super) static GATE: Section = Section {
         optional(
             "override",
             ValueKind::Tables(&OVERRIDE),
-            "Exceptions for some benchmarks; if several match, the last wins.",
+            "Exceptions by benchmark; where several match, the last wins.",
         ),
     ],
 };
@@ -116,16 +116,16 @@ const FLOOR_ABSOLUTE: Field = optional(
 const TOLERANCE: Field =
     optional("tolerance", ValueKind::Fraction, "Slowdown that a pass must rule out; not below the floor.");
 const FATAL: Field =
-    optional("fatal", ValueKind::Bool, "Whether a regression of this metric fails the gate.");
+    optional("fatal", ValueKind::Bool, "True if a regression of this metric fails the gate.");
 
 /// Directions that can be stated.
 const DIRECTIONS: &[&str] = &[Better::Lower.as_str(), Better::Higher.as_str()];
 
 static METRIC: Section = Section {
     title: "[gate.metric.<name>]",
-    doc: "The name is one of {metrics}, or another tool's metric. A metric without a table keeps its \
-          default. Another tool's metric then decides only for benchmarks without a time. A built-in metric \
-          also decides where it is the only one measured.",
+    doc: "The name is one of {metrics}, or another tool's metric. A metric without a table keeps its default: \
+          another tool's metric decides for benchmarks without a time and is informational for others, and a \
+          built-in metric also decides for benchmarks that measure nothing else.",
     fields: &[
         FLOOR,
         FLOOR_ABSOLUTE,
@@ -160,7 +160,8 @@ static OVERRIDE: Section = Section {
 
 pub(super) static WAIVER: Section = Section {
     title: "[[waiver]]",
-    doc: "A reviewed exception: until the given day the rows that match don't count, whatever their verdict is. They stay visible. docs/troubleshooting.md describes it.",
+    doc: "A reviewed exception: until the given day, matching rows don't count, whatever their verdict is. \
+    They stay visible. docs/troubleshooting.md describes it.",
     fields: &[
         required(
             "benchmark",
@@ -170,8 +171,8 @@ pub(super) static WAIVER: Section = Section {
         optional(
             "metric",
             ValueKind::Name,
-            "The metric; by default every metric, and the benchmark as a whole: wrong outputs, \
-            failed stages, a missing result.",
+            "The metric. By default, every metric and the benchmark as a whole (wrong outputs, failed \
+            stages, a missing result).",
         ),
         required("owner", ValueKind::Line, "Person or team responsible."),
         required("reason", ValueKind::Line, "Why the exception is accepted."),

@@ -117,13 +117,13 @@ static TORCHBENCH: Section = Section {
             "path",
             ValueKind::AnyPath,
             "The checkout; relative paths start at this file. With `gate --base` each side has its own copy of the repository, \
-             so a checkout outside the repository (not a submodule) needs an absolute path.",
+             so a checkout outside the repository needs an absolute path (a submodule does not).",
         ),
         optional(
             "options",
             ValueKind::Scalars,
-            "Options of all torchbench models, for example `weights = \"random\"`, which downloads nothing. \
-            A model's own options take precedence.",
+            "Options of all its models, for example `weights = \"random\"`, which downloads nothing. A model's own \
+            options take precedence.",
         ),
     ],
 };

@@ -188,7 +188,8 @@ fn judged(found: Presence, required: Option<bool>, on_bus: Option<String>) -> Pr
         }
         (Presence::Absent { what, said }, None, Some(address)) => Presence::Broken {
             why: format!(
-                "{what}, although the machine has one at {address} (`required = false` if it is not to be used): {said}"
+                "{what}, although the machine has one at {address} (set `required = false` to ignore it): \
+                {said}"
             ),
         },
         (found, ..) => found,

@@ -84,7 +84,8 @@ impl ToolchainError {
                 "restore the file from version control, or remove it and run `benchgate tools pin`"
             }
             Self::Offline { .. } => {
-                "connect once, or copy a cache that contains them; pip's own settings name the index"
+                "connect to the network once, or copy a cache that contains them; pip's own settings name \
+                the index"
             }
             Self::NotFound { .. } => "check the version, and the index that pip uses (`pip config list`)",
             Self::WrongHash { .. } => {

@@ -67,8 +67,7 @@ impl Lock {
     /// Rejects a different commit for wheels that are already locked, because a wheel is built from a single
     /// commit.
     ///
-    /// # Errors
-    /// The same wheels of this version are locked with a different commit.
+    /// # Errors These wheels of this version are locked with a different commit.
     pub fn check_commit(&self, tools: &LockedTools) -> Result<(), ToolchainError> {
         let same = |known: &&LockedTools| known.version == tools.version && known.wheels == tools.wheels;
         match self.iree.iter().find(same) {

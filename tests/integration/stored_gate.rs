@@ -328,7 +328,7 @@ fn sessions_that_are_not_committed_are_counted_with_the_command_that_commits_the
     insta::assert_snapshot!(without_digests(&outcome.messages()), @"
     no --base: compared with stored sessions of HEAD ([DIGEST]) and its ancestors, under the current policy in benchgate.toml
     error: nights at commit [DIGEST] has no session of the suite fake; uncommitted: 1 session in nights, but a gate reads only committed sessions
-    hint: commit what is stored: `git add nights`, then `git commit`
+    hint: commit the sessions: `git add nights`, then `git commit`
     ");
     git(&suite, &["checkout", "--quiet", "-b", "change"]);
     commit(&suite);
@@ -336,7 +336,7 @@ fn sessions_that_are_not_committed_are_counted_with_the_command_that_commits_the
     insta::assert_snapshot!(without_digests(&outcome.messages()), @"
     base: [DIGEST], the merge base of HEAD and main
     error: nights at commit [DIGEST] has no session of the suite fake; the base commit does not contain 1 session in nights
-    hint: commit what is stored on the base's branch: a change is not judged by a baseline that it adds itself
+    hint: commit the sessions on the base's branch: a change can't be judged by a baseline that it adds itself
     ");
     suite.world.run(gate).expect_no_failure();
 }
@@ -349,7 +349,7 @@ fn a_store_outside_of_the_repository_is_named_with_what_can_be_used_instead() {
     let outcome = suite.world.run(["gate", "--stored", "--store", "../nights"]).expect_code(2);
     insta::assert_snapshot!(without_digests(&outcome.messages()), @"
     no --base: compared with stored sessions of HEAD ([DIGEST]) and its ancestors, under the current policy in benchgate.toml
-    error: failed to use the store ../nights: it is outside the repository at [WORLD]/work, and a gate reads a folder as a commit has it
+    error: failed to use the store ../nights: it is outside the repository at [WORLD]/work, and a gate reads a folder only from a commit
     hint: store in a folder of the repository and commit it; or use an object store: copy the sessions to it with `benchgate baseline export --store ../nights --parquet file://[WORLD]/nights-parquet`, then pass `--store file://[WORLD]/nights-parquet`
     ");
     // The advice in the hint works.

@@ -47,7 +47,7 @@ pub struct Planted {
     pub night: usize,
     /// Number of nights until the change has its full size; many for a gradual change.
     pub takes: usize,
-    /// As a log ratio.
+    /// A log ratio.
     pub size: f64,
 }
 

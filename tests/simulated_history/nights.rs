@@ -46,7 +46,7 @@ pub struct Slowdown {
     pub night: usize,
     /// Number of nights until it has its full size.
     pub takes: usize,
-    /// As a fraction.
+    /// A fraction.
     pub size: f64,
     pub end: End,
 }

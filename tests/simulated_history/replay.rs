@@ -21,7 +21,7 @@ pub struct Change {
     pub night: usize,
     pub takes: usize,
     pub benchmarks: &'static [usize],
-    /// As a log ratio.
+    /// A log ratio.
     pub size: f64,
     /// True if it should have an issue.
     pub is_cause: bool,

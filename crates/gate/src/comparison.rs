@@ -94,7 +94,7 @@ pub struct Row {
     pub target: Option<String>,
     pub verdict: Verdict,
     pub reason: Reason,
-    /// Whether this row counts towards the whole verdict.
+    /// True if this row counts towards the whole verdict.
     pub fatal: bool,
     pub estimate: Option<Estimate>,
     pub base: Option<SideStats>,

@@ -411,8 +411,8 @@ fn contradicts(quickest: &Quickest, p_other_way: f64) -> bool {
 fn contradicted(quickest: Quickest, most: &str) -> Reason {
     let Quickest { pairs, head_faster, .. } = quickest;
     let why = format!(
-        "the result depends on other programs: most of head's repetitions are {most}, but its quickest one is faster \
-         than base's in {head_faster} of {pairs} pairs; a reserved processor (`cpus`) would settle it"
+        "the result depends on other programs: most repetitions of head are {most}, but its quickest one is \
+        faster than base's in {head_faster} of {pairs} pairs; a reserved processor (`cpus`) would settle it"
     );
     Reason::too_little("contradictory", why)
 }

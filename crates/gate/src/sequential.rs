@@ -44,9 +44,9 @@ pub fn open_rows(base: &Run, head: &Run, policy: &Policy) -> OpenRows {
     open_in(&compare(base, head, policy, &CompareOptions::at_look()), policy)
 }
 
-/// Returns the same as [`open_rows`], for one shard of a suite with this many fatal rows. Each benchmark is
-/// judged alone and against the whole suite's error budget, so the time for which it is measured does not
-/// depend on the other benchmarks of its shard.
+/// Returns the undecided rows like [`open_rows`], for one shard of a suite with this many fatal rows. Each
+/// benchmark is judged alone and against the whole suite's error budget, so the time for which it is measured
+/// does not depend on the other benchmarks of its shard.
 pub fn open_in_shard(base: &Run, head: &Run, policy: &Policy, suite_rows: u32) -> OpenRows {
     let options = CompareOptions { suite_rows, ..CompareOptions::at_look() };
     let alone = |benchmark: &Benchmark| {

@@ -22,7 +22,7 @@ pub(super) fn findings(config: Option<&Config>) -> Vec<Finding> {
         found.push(if wanted {
             Finding::note(
                 "gpu",
-                "no driver of NVIDIA or AMD reports a GPU",
+                "no NVIDIA or AMD driver reports a GPU",
                 "benchgate can't see clocks, temperature and other programs on the devices of this suite.",
                 "The lines `target` show the devices that the runtime finds.",
             )
@@ -77,8 +77,8 @@ fn about(gpu: &Gpu, now: &GpuReading) -> Vec<Finding> {
         found.push(Finding::warning(
             "gpu-throttled",
             format!("{} is limiting its clock now: {}", gpu.name, words.join(", ")),
-            "The GPU is slower now than after it has cooled or has full power again.",
-            "Improve cooling, check the supply, or lower the power limit.",
+            "The GPU is slower now than when it is cool and has full power.",
+            "Improve cooling, check the power supply, or lower the power limit.",
         ));
     }
     let others = device::foreign(now.processes.as_deref().unwrap_or_default());

@@ -54,7 +54,7 @@ fn cache(folder: &Path) -> Finding {
             ID,
             error.to_string(),
             "Cached modules and tools that can't be read are compiled and downloaded again, or fail.",
-            "Make the user who measures the owner of the folder, or choose another one with --cache-dir.",
+            "Give the folder to the user who measures, or choose another one with --cache-dir.",
         ),
     }
 }
@@ -124,7 +124,7 @@ fn nodes(governance: &Governance) -> Option<Finding> {
     (governance.nodes.len() > 1).then(|| {
         Finding::warning(
             "numa",
-            format!("CPU targets run on {} memory nodes", governance.nodes.len()),
+            format!("CPU targets run on {} NUMA nodes", governance.nodes.len()),
             "A process's memory can be on a different node at each start.",
             "Name processors of one node: `cpus = […]` in `[measure]`; `lscpu` lists them.",
         )

@@ -30,7 +30,7 @@ pub(super) fn run(args: &InitArgs, command: &str, terminal: &Terminal) -> Result
     let base = git::Repository::open(&existing(&args.folder)).map_or("HEAD", |at| likely_base(&at));
     terminal.say(&format!(
         "\nNext:\n  benchgate run                       check that the command works here\n  {:<34}  measure what a {} \
-         changed\n\nThe base is built from its own configuration, so commit this one to it first.\n",
+         changed\n\nThe base is built from its own configuration, so commit this file to the base first.\n",
         format!("benchgate gate --base {base}"),
         if base == "HEAD" { "later edit" } else { "branch" },
     ));
@@ -47,7 +47,7 @@ fn suite(name: &str, build: &[String], run: &str, has_branch: bool) -> String {
     let filter = if run.contains(CommandLine::FILTER) {
         ""
     } else {
-        "# With {filter} in it, later processes run the undecided benchmarks alone.\n"
+        "# With {filter} in it, later processes run only the undecided benchmarks.\n"
     };
     format!(
         "# What is measured and what counts as a regression: docs/commands.md and docs/configuration.md.\n\n[suite]\n\

@@ -176,12 +176,15 @@ fn tables(models: &[String], checkout: &str, settings: Option<&Settings>) -> Str
         let _ = write!(text, "\n[[model]]\nname = \"{model}\"\nsource = \"torchbench:{model}\"\n");
         let Some(settings) = settings else { continue };
         if settings.only_trains(model) {
-            text.push_str("# Is only trained, which IREE does not do.\ncompile = false\noptions = { test = \"train\" }\n");
+            text.push_str(
+                "# PyTorch's runner only trains it, which IREE can't do.\ncompile = \
+            false\noptions = { test = \"train\" }\n",
+            );
             continue;
         }
         match settings.dtype(model) {
             Some(dtype) => _ = writeln!(text, "dtype = \"{dtype}\""),
-            None => text.push_str("# Runs with automatic mixed precision elsewhere; IREE has none.\n"),
+            None => text.push_str("# PyTorch's runner uses automatic mixed precision; IREE has none.\n"),
         }
         if let Some(size) = settings.batch_size("inference", model) {
             let _ = writeln!(text, "options = {{ batch_size = {size} }}");

@@ -88,7 +88,7 @@ pub(super) fn lint(base: &PreparedCommand, head: &PreparedCommand) -> Result<Opt
     Ok(of_head.first_key_value().map(|(name, verb)| {
         let name = excerpt(name, LONGEST_NAME);
         let detail = format!(
-            "head's processes {verb} `{name}` in {{build}}, where later ones find it, but base's don't"
+            "head's processes {verb} `{name}` in {{build}}, where later processes find it; base's don't"
         );
         Lint::new(LintCode::WorkloadChanged, detail)
     }))

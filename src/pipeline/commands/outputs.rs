@@ -290,7 +290,7 @@ fn compared_file(
     let (Some((reference, others)), Some(first)) = (base.split_first(), head.first()) else {
         return Err(format!("`{output}` was not written"));
     };
-    let disagree = || Err(format!("base's processes wrote different files `{output}`"));
+    let disagree = || Err(format!("base's processes wrote different contents to `{output}`"));
     let Some(tensor) = TensorFile::parse(output) else {
         if !others.is_empty() {
             return disagree();

@@ -101,7 +101,7 @@ fn times(times: usize, samples: &[Vec<f64>]) -> Vec<Vec<f64>> {
 /// A function that derives other samples from those of one side.
 type Edit<'a> = &'a mut dyn FnMut(&[Vec<f64>]) -> Vec<Vec<f64>>;
 
-/// The same values in another order.
+/// These values in another order.
 fn shuffled(random: &mut ChaCha12Rng, samples: &[f64]) -> Vec<f64> {
     let mut samples = samples.to_vec();
     samples.shuffle(random);

@@ -72,8 +72,7 @@ impl Red {
         Self::of(world)
     }
 
-    /// The same benchmarks, printed by a command. The time of day serves as noise that does not depend on
-    /// load.
+    /// These benchmarks, printed by a command. The time of day serves as noise that does not depend on load.
     pub fn of_command() -> Self {
         let world = World::new();
         for (side, slow) in [("base", 100), ("head", 130)] {

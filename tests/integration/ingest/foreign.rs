@@ -429,6 +429,6 @@ fn a_file_of_the_compile_benchmark_is_drawn_with_compile_times_and_speed_up_over
     | `onnx` | eval | 51.00 µs | 86.50 ms | 9.67 × | not verified |
 
 
-    2 × eager: half of eager's time; below 1 ×, eager is faster. Latency: the typical process, ± half the range of all.
+    2 × eager: half of eager's time; below 1 ×, eager is faster. Latency: the typical process, ± half the range of all processes.
     ");
 }

@@ -341,7 +341,7 @@ fn no_edit_of_a_regressed_session_hides_it() {
     greens.none(22);
 }
 
-/// The same session in JSON that different readers interpret differently.
+/// A session in JSON that different readers interpret differently.
 #[test]
 fn no_spelling_of_json_hides_anything() {
     let text = session(0.0).to_string();

@@ -172,7 +172,7 @@ pub struct WaiverUse {
     pub owner: String,
     pub reason: String,
     pub expires: String,
-    /// Whether it has expired, and so had no effect.
+    /// True if it has expired, and so had no effect.
     pub expired: bool,
 }
 
@@ -182,7 +182,7 @@ pub struct WaiverUse {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "RunSummaryRecord")]
 pub struct RunSummary {
-    /// How the reader named it: a path, or `-`.
+    /// The reader's name for it: a path, or `-`.
     pub label: String,
     pub format: String,
     pub commit: Option<String>,

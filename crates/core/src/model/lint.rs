@@ -96,14 +96,14 @@ lint_codes! {
         "Measure on an idle machine; leave at least one processor to the host.";
     HostBusy "host-busy" Note Measuring,
         "The host was overloaded equally while both sides were measured.",
-        "The verdict stands, but it takes more blocks to reach one: measure on an idle machine.";
+        "The verdict is valid, but reaching one takes more blocks: measure on an idle machine.";
     HighCv "high-cv" Note Measuring,
         "The samples of a process spread widely.",
         "Look for what else runs on those processors, lengthen `min-time`, or pin the process (`cpus`) if it is not \
         pinned.";
     Bimodal "bimodal" Note Measuring,
         "Processes or repetitions fall into two groups, as if two programs had been measured.",
-        "Measure more of them; look for address-space layout, clock or placement effects.";
+        "Measure more processes or repetitions; look for address-space layout, clock or placement effects.";
     Drift "drift" Note Measuring,
         "Values drift in one direction during the session.",
         "Let the machine warm up or cool down first; paired blocks already cancel slow changes.";
@@ -142,7 +142,8 @@ lint_codes! {
         "The numbers contradict other facts about the row (its statistics, units or artifacts), so one of them is wrong.",
         "Measure both sides again without editing or cutting the tool's files; if the finding remains, compare the recorded artifact hashes and units with what really ran.";
     ReportedProblem "reported-problem" Inconclusive Benchmark,
-        "Head's result reports a problem that base's does not: a remark about an error, a NaN in a field or a counter, or failures that were counted.",
+        "Head's result reports a problem that base's does not: a remark about an error, a NaN in a field or \
+        a counter, or counted failures.",
         "Read the log of head's tool and measure again once the problem is fixed.";
     SkippedRow "skipped-row" Inconclusive Benchmark,
         "The tool skipped some of this row's repetitions, and these may be the slow ones.",
@@ -229,7 +230,8 @@ lint_codes! {
         "Give the model `expected` outputs, or let the exporter write them.";
     VacuousReference "vacuous-reference" Inconclusive Benchmark,
         "A constant output would agree with the reference outputs, so agreement with them proves nothing.",
-        "Give the model inputs or weights whose outputs differ from element to element: a last layer that starts at zero hides every fault.";
+        "Give the model inputs or weights whose outputs differ from element to element: a zero-initialized \
+        last layer hides every fault.";
     Stateful "stateful" Inconclusive Benchmark,
         "The program keeps state from one call to the next, so the timed calls may differ from the verified one.",
         "Pass the state in as inputs and out as outputs, or split the function into one that sets up the state and one that is timed.";
@@ -286,10 +288,11 @@ lint_codes! {
         "The baseline has too few sessions to show how much sessions differ; an assumed spread was used.",
         "Let the nightly job add sessions, or declare the spread (`between-cv`).";
     AnchorChanged "anchor-changed" Inconclusive,
-        "The anchor or what it executes has changed, so ratios of earlier sessions can't be compared with this one's.",
+        "The anchor or its executed module has changed, so ratios of earlier sessions can't be compared \
+        with those of this one.",
         "No action is needed: the new history begins with this session. Compare it with the base in one job: `benchgate gate --base REF`.";
     Intermittent "intermittent" Note,
-        "Head was slow in more of its processes than base was, even if the others are as fast.",
+        "Head had more slow processes than base, even if its other processes are as fast.",
         "Look for what differs from start to start: allocation, placement, autotuning, caches.";
     Unmatched "unmatched" Note,
         "No benchmark of the other side has this name.",

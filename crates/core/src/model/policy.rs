@@ -12,7 +12,7 @@ use super::{Benchmark, Better, Metric, Number, Outcome, Stage, Verdict, VerifyCo
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "FloorRecord")]
 pub struct Floor {
-    /// As a fraction of base.
+    /// A fraction of base.
     #[serde(with = "number")]
     #[schemars(with = "Number")]
     pub relative: f64,
@@ -22,13 +22,13 @@ pub struct Floor {
     pub absolute: f64,
 }
 
-/// How one metric is judged.
+/// The rules by which one metric is judged.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MetricPolicy {
     pub floor: Floor,
     /// Largest change that a pass may hide, as a fraction of base.
     pub tolerance: f64,
-    /// Whether a regression of this metric fails the gate.
+    /// True if a regression of this metric fails the gate.
     pub fatal: bool,
     /// Which direction of another tool's metric is better.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -315,13 +315,13 @@ impl Default for Policy {
     }
 }
 
-/// How one metric is judged.
+/// The rules by which one metric is judged.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct GateMetricRecord {
     name: String,
     floor: Floor,
-    /// As a fraction of base.
+    /// A fraction of base.
     tolerance: Number,
     fatal: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]

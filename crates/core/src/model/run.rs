@@ -28,7 +28,7 @@ impl SideName {
 pub struct Origin {
     /// The format it was read from, for example `google-benchmark-json`.
     pub format: String,
-    /// How the reader named it: a path, or `-`.
+    /// The reader's name for it: a path, or `-`.
     pub label: String,
     /// The labels of joined sessions, in order; empty if there is only one.
     pub sessions: Vec<String>,
@@ -158,6 +158,6 @@ pub struct Toolchain {
     pub compiler_commit: String,
     /// The commit that the runtime's own version file names.
     pub runtime_commit: String,
-    /// How it was obtained: `pypi`, `url` or `path`.
+    /// The source of the tools: `pypi`, `url` or `path`.
     pub source: String,
 }

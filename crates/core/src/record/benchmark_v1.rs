@@ -81,7 +81,7 @@ pub struct StageRecord {
     pub log: Option<String>,
 }
 
-/// How a stage ended.
+/// The outcome of a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StageStatus {

@@ -43,7 +43,7 @@ pub struct BisectionFile {
     pub notes: Vec<String>,
 }
 
-/// How a bisection ended.
+/// The outcome of a bisection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BisectionResult {
@@ -82,7 +82,8 @@ pub struct CandidateRecord {
 pub struct ObservationRecord {
     pub verdict: Verdict,
     pub blocks: u32,
-    /// As a cost: later/earlier for what varies, later − earlier for exact values. Above 1, or above 0, is worse.
+    /// Change of the cost: later/earlier for values that vary (above 1 is worse), later − earlier for exact
+    /// values (above 0 is worse).
     pub change: Number,
     pub low: Option<Number>,
     pub high: Option<Number>,

@@ -66,7 +66,7 @@ pub struct RowRecord {
     pub target: Option<String>,
     pub verdict: Verdict,
     pub reason: ReasonRecord,
-    /// Whether this row counts towards the whole verdict.
+    /// True if this row counts towards the whole verdict.
     pub fatal: bool,
     pub estimate: Option<Estimate>,
     pub base: Option<SideStats>,
@@ -106,9 +106,9 @@ pub struct ReasonRecord {
 pub enum MovedCode {
     /// The time that most repetitions take.
     Typical,
-    /// How often a process is slow.
+    /// The number of slow processes.
     Stability,
-    /// How often a repetition stalls, and for how long.
+    /// The number and the length of stalls of repetitions.
     Tail,
 }
 

@@ -35,7 +35,7 @@ pub struct PlanFile {
     pub min_blocks: u32,
     /// Blocks after which an open row is inconclusive.
     pub max_blocks: u32,
-    /// Whether measuring may end early because its time is spent; each shard has the suite's budget.
+    /// True if measuring may end early because its time is spent; each shard has the suite's budget.
     pub time_budget_ns: Option<u64>,
     /// Rows of the whole suite that the error budget is shared among while a shard measures.
     pub rows: u32,
@@ -69,7 +69,7 @@ pub struct PlannedBenchmarkRecord {
     pub target: String,
     /// The sides that declare it.
     pub sides: Vec<SideName>,
-    /// How long it was expected to take.
+    /// The time that it was expected to take.
     pub seconds: Number,
 }
 

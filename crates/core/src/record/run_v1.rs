@@ -30,7 +30,7 @@ pub struct RunFile {
     pub session: String,
     /// When the run began, RFC 3339.
     pub created: String,
-    /// Whether everything planned was done. An incomplete run is never judged.
+    /// True if everything planned was done. An incomplete run is never judged.
     pub complete: bool,
     pub design: Design,
     /// Seed of the schedule's order.
@@ -129,7 +129,7 @@ impl SideRecord {
     }
 }
 
-/// How processes were scheduled.
+/// The schedule of processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Design {
@@ -191,7 +191,7 @@ pub struct SideRecord {
     pub anchor: bool,
     /// The commit of the measured sources.
     pub commit: Option<String>,
-    /// Whether the sources differed from that commit.
+    /// True if the sources differed from that commit.
     pub dirty: Option<bool>,
     /// Absent if the tools were not available, or if no model needs them.
     pub toolchain: Option<Toolchain>,
@@ -218,7 +218,7 @@ pub struct CommandRecord {
     pub name: String,
     /// Its words, quoted for a shell, or the line that a shell executed.
     pub command: String,
-    /// Whether a shell executed it.
+    /// True if a shell executed it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shell: bool,
     /// The line that ran once before it was measured, as the configuration has it.
@@ -249,7 +249,7 @@ pub struct BenchmarkRecord {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stages: Vec<StageRecord>,
     pub verification: Option<Verification>,
-    /// How long its processes measured; absent if none was started.
+    /// Measuring time of its processes; absent if none was started.
     pub timing: Option<TimingRecord>,
     /// Every process that was started, in the order they ran.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -350,7 +350,7 @@ pub struct CalibrationRecord {
     pub spreads: Vec<SpreadRecord>,
 }
 
-/// How much a metric of a benchmark varies; each a standard deviation of the natural logarithm.
+/// The variation of a metric of a benchmark. Each value is a standard deviation of the natural logarithm.
 #[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -59,7 +59,7 @@ pub struct GpuTelemetryRecord {
     pub power_capped_seconds: Option<Number>,
     /// Time during which heat lowered the clock.
     pub thermal_seconds: Option<Number>,
-    /// Whether benchgate locked the clock.
+    /// True if benchgate locked the clock.
     pub clock_held: Option<bool>,
     /// Processes on it that are not the run's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -271,7 +271,7 @@ pub(super) fn times(ratio: Option<f64>) -> String {
 }
 
 const LEGEND: &str = "2 × eager: half of eager's time; below 1 ×, eager is faster. \
-                      Latency: the typical process, ± half the range of all.";
+                      Latency: the typical process, ± half the range of all processes.";
 
 /// A figure in a column: its title, and the function that returns its text for a row.
 type Figure = (&'static str, for<'a> fn(&'a BackendRow) -> Text<'a>);

@@ -145,7 +145,8 @@ fn owners(root: &Path, config: &Config) -> Option<Finding> {
         Finding::note(
             ID,
             format!("{file} has no code owner"),
-            "It holds floors, tolerances and waivers. A pull request is judged by the base's copy, so whoever merges a change of this file can loosen the gate for later pull requests.",
+            "It holds floors, tolerances and waivers. A pull request is judged by the base's copy, so a \
+            merged change to this file can loosen the gate for later pull requests.",
             "Add a line for it to .github/CODEOWNERS.",
         )
     })

@@ -65,7 +65,7 @@ fn triggers(measuring: &[Placed<'_>]) -> Finding {
         );
     }
     if !measuring.iter().any(Placed::meets_pull_requests) {
-        let why = "A regression is seen after it is merged.";
+        let why = "A regression is only noticed after it is merged.";
         let fix = concat!("Measure on `pull_request`: ", init!("writes the workflow."));
         return Finding::note(ID, "nothing measures pull requests", why, fix);
     }
