@@ -39,9 +39,9 @@ impl Tally {
         self.sum / self.n
     }
 
-    /// Returns half of a 95 % interval. It includes the resampling error and, by the infinitesimal jackknife
-    /// corrected for its resampling bias (Efron 2014, JASA 109:991–1007), the error of having recorded only
-    /// these rounds.
+    /// Returns half of a 95 % interval. The interval includes the resampling error and, by the infinitesimal
+    /// jackknife corrected for its resampling bias (Efron 2014, JASA 109:991–1007), the error of having
+    /// recorded only these rounds.
     pub fn half_width(&self) -> f64 {
         let mean = self.mean();
         let variance = (self.squares / self.n - mean * mean).max(0.0);

@@ -108,8 +108,8 @@ impl BenchmarkTrack {
         describe::stddev(&good.map(|(_, value)| value.ln()).collect::<Vec<_>>())
     }
 
-    /// A sparkline of the newest sessions. It includes quarantined ones, since those are what a reader looks
-    /// for first.
+    /// A sparkline of the newest sessions. The line includes quarantined sessions, since readers look for
+    /// these first.
     fn line(&self, sessions: usize) -> String {
         let mut values = vec![None; sessions];
         for (at, value) in &self.points {
@@ -249,8 +249,8 @@ pub(super) fn tracks(
     tracks
 }
 
-/// Smaller changes are not listed one by one, because no gate could have detected them. They count in the
-/// total.
+/// Smaller changes are not listed one by one, because no gate could have detected them. The total includes
+/// them.
 pub(super) const LEAST_SHOWN: f64 = 0.003;
 
 /// Describes every change of level, with the commits between the last session of the old level and the first

@@ -23,8 +23,8 @@ pub fn current() -> Result<Option<Job>, CliError> {
 }
 
 /// Removes an earlier result if this is a job: a result in the checkout was committed or left by another job.
-/// It is removed before any check can fail, so that no later step mistakes it for this job's result. On a
-/// user's machine, an earlier result belongs to the user and stays.
+/// The result is removed before any check can fail, so that no later step mistakes it for this job's result.
+/// On a user's machine, an earlier result belongs to the user and stays.
 pub fn leave_no_earlier_result(output: &Path) -> Result<(), CliError> {
     if is_ci() { paths::remove_output(output) } else { Ok(()) }
 }

@@ -150,8 +150,8 @@ impl Row {
         method.upper_bound(&costs, rate).map(|bound| (sign * bound).exp())
     }
 
-    /// The limit as TOML, such as `max = "12.35ms"`. It is rounded away from the measured values, so that
-    /// rounding can't cause a false alarm.
+    /// The limit as TOML, such as `max = "12.35ms"`. The limit is rounded away from the measured values, so
+    /// that rounding can't cause a false alarm.
     fn bound(&self, limit: f64) -> String {
         let is_max = self.better != Better::Higher;
         let key = if is_max { "max" } else { "min" };

@@ -114,8 +114,8 @@ pub struct CommandPairArgs {
 /// Prefixes of the runner's variables, through which the commands could write the job's summary and outputs.
 const OF_THE_RUNNER: [&str; 3] = ["GITHUB_", "ACTIONS_", "RUNNER_"];
 
-/// The number of blocks after which an undecided row is inconclusive. It is higher than in a suite, because a
-/// whole process gives less information than the repetitions in a module's process.
+/// The number of blocks after which an undecided row is inconclusive. The number is higher than in a suite,
+/// because a whole process gives less information than the repetitions in a module's process.
 const MAX_BLOCKS: u32 = 48;
 
 pub fn run(args: &CommandPairArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {

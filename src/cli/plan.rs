@@ -204,7 +204,8 @@ fn planned_side(side: &SideInput) -> PlannedSideRecord {
     }
 }
 
-/// The seed for a suite. It is derived from the suite, so that every plan measures it in the same order.
+/// The seed for a suite. The seed is derived from the suite, so that every plan measures the suite in the
+/// same order.
 fn seed(suite_sha256: &str) -> u64 {
     let digest = Sha256::digest(suite_sha256.as_bytes());
     let first = digest.iter().take(8).fold(0_u64, |seed, byte| seed << 8 | u64::from(*byte));

@@ -134,7 +134,8 @@ fn dry_run(
     Ok(texts.code)
 }
 
-/// Judges the samples of the result by the configuration's policy. Also returns what the change sets itself.
+/// Judges the samples of the result by the configuration's policy. Also returns the settings that the change
+/// made.
 fn judge(
     args: &PublishArgs,
     config: Option<&Config>,

@@ -261,7 +261,8 @@ pub fn likely_base(repository: &Repository) -> &'static str {
     names.into_iter().find(|name| repository.resolve(name).is_ok()).unwrap_or(unborn)
 }
 
-/// The baseline's folder relative to the top of the repository. It need not exist in the working tree.
+/// The baseline's folder relative to the top of the repository. The folder need not exist in the working
+/// tree.
 fn inside(repository: &Repository, folder: &Path) -> Result<String, CliError> {
     let parent = match folder.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,

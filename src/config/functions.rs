@@ -11,8 +11,8 @@ use super::{Model, ModelSource, values};
 /// Keys that each function sets for itself, so the model must not set them.
 const OF_EACH: [&str; 4] = ["function", "inputs", "expected", "expected-f64"];
 
-/// Replaces every model that has several functions by one model per function. They share one module, so it is
-/// compiled once and the cache has one entry for it.
+/// Replaces every model that has several functions by one model per function. The functions share one module,
+/// so it is compiled once and the cache has one entry for it.
 pub(super) fn in_models(
     root: ConfigView<'_, '_>,
     models: Vec<Model>,

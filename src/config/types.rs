@@ -69,8 +69,8 @@ impl Config {
         }
     }
 
-    /// The name under which the configuration declares a benchmark: that of the command that prints it, or
-    /// else its own.
+    /// The name that the configuration declares for a benchmark: that of the command that prints it, or the
+    /// benchmark's own.
     pub fn declared_name<'a>(&'a self, benchmark: &'a str) -> &'a str {
         let mut commands = self.commands.iter().map(|command| command.name.as_str());
         commands.find(|command| is_of_command(benchmark, command)).unwrap_or(benchmark)

@@ -12,7 +12,7 @@ use super::{GitHubError, Marker, Sha};
 pub enum Conclusion {
     Success,
     Failure,
-    /// Neither success nor failure; a neutral check run does not block a merge.
+    /// A neutral check run is neither success nor failure, and does not block a merge.
     Neutral,
 }
 

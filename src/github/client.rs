@@ -322,7 +322,7 @@ fn sent(error: &octocrab::Error) -> bool {
     true
 }
 
-/// The innermost cause, which is the most useful one for people. It contains no URL.
+/// The innermost cause, which is the most useful one for people. The text contains no URL.
 fn deepest(error: &(dyn std::error::Error + 'static)) -> String {
     let mut cause = error;
     while let Some(deeper) = cause.source() {

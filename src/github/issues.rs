@@ -1,4 +1,4 @@
-//! Issues that benchgate opens and keeps up to date. They are found by label and author, created only once,
+//! Issues that benchgate opens and keeps up to date. Issues are found by label and author, created only once,
 //! and changed by number.
 
 use serde::Deserialize;

@@ -216,8 +216,8 @@ commit = \"89ece87b89852100c0a4ac3d515e14842d090967\"
 
 ";
 
-/// The longest allowed time as TOML: a golden time in milliseconds multiplied by the tolerance factor. It is
-/// rounded, because a factor such as 1.1 has no exact binary form.
+/// The longest allowed time as TOML: a golden time in milliseconds multiplied by the tolerance factor. The
+/// time is rounded, because a factor such as 1.1 has no exact binary form.
 pub(super) fn allowed_time(golden: f64, factor: f64) -> String {
     format!("\"{}ms\"", (golden * factor * 1e3).round() / 1e3)
 }

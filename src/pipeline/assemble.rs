@@ -221,7 +221,7 @@ fn benchmark(
             })
             .collect(),
         values: values(prepared),
-        // Filled in later, because profiles are taken after everything is measured.
+        // This field is filled in later, because profiles are taken after everything is measured.
         profile: None,
         code: prepared.code.clone(),
         compiler: prepared.compiled.as_ref().map(|compiled| compiled.statistics.clone()).unwrap_or_default(),
@@ -229,7 +229,7 @@ fn benchmark(
     }
 }
 
-/// The metrics that the record stores by name. Others are derived from stages and artifacts.
+/// The metrics that the record stores by name. The other metrics are derived from stages and artifacts.
 fn described(frame: &Frame<'_>, journal: &Journal) -> Vec<Metric> {
     let mut metrics = vec![Metric::LATENCY, Metric::CPU_TIME];
     let printed = frame.sides.iter().flat_map(|side| {

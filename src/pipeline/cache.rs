@@ -201,7 +201,7 @@ impl<M> CacheEntry<M> {
 enum Lookup<M> {
     Hit(CacheEntry<M>),
     Miss,
-    /// An entry was found, but its content had changed since it was stored. It was removed.
+    /// An entry was found, but its content had changed since it was stored. The entry was removed.
     Damaged(String),
 }
 

@@ -14,7 +14,8 @@ use super::PipelineError;
 use super::cache::{KeyBuilder, write_atomically};
 
 /// Age in days above which a calibration is ignored. Changes to drivers, kernels and settings change the
-/// testbed's fingerprint, but dust, aging thermal paste and noisier neighbors don't. Those take months.
+/// testbed's fingerprint, but dust, aging thermal paste and noisier neighbors don't. These changes take
+/// months.
 pub const CALIBRATION_DAYS: i64 = 90;
 
 /// The source of a run's calibration.

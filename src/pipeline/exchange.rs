@@ -162,7 +162,7 @@ fn words(program: &Path, args: Vec<std::ffi::OsString>) -> Vec<String> {
     all.map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
-/// The name of an executable in reports. It only contains characters that are valid in file names.
+/// The name of an executable in reports. The name only contains characters that are valid in file names.
 fn name(executable: &Executable<'_>) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '_' };
     let first: String = executable.kernels.first().map_or("", String::as_str).chars().map(plain).collect();
@@ -172,8 +172,8 @@ fn name(executable: &Executable<'_>) -> String {
     }
 }
 
-/// Matches each executable of base with the one of head that has the same kernels. They are compared by their
-/// names first, and then by their names without numbers, because numbers shift when an earlier kernel
+/// Matches each executable of base with the one of head that has the same kernels. Kernels are compared by
+/// their names first, and then by their names without numbers, because numbers shift when an earlier kernel
 /// disappears.
 fn partners<'a, 'b>(
     base: &'a [Executable<'b>],

@@ -62,10 +62,12 @@ pub(super) struct Host<'a> {
     pub(super) ptxas: Option<Result<PathBuf, String>>,
     /// Folder for logs of failures.
     pub(super) logs: PathBuf,
-    /// Parent of the temporary folders of single steps. It is not in the cache, which may be read-only.
+    /// Parent of the temporary folders of single steps. This folder is not in the cache, which may be
+    /// read-only.
     pub(super) scratch: PathBuf,
-    /// Parent of the folders that commands build in. It is not in the working folder, because tools look for
-    /// settings in parent folders (`.cargo/config.toml`, `conftest.py`), and base would find head's there.
+    /// Parent of the folders that commands build in. This folder is not in the working folder, because tools
+    /// look for settings in parent folders (`.cargo/config.toml`, `conftest.py`), and base would find head's
+    /// there.
     pub(super) builds: PathBuf,
     /// The processors for CPU devices.
     pub(super) cpus: Option<Vec<usize>>,
@@ -120,8 +122,8 @@ impl Host<'_> {
         }
     }
 
-    /// Returns an error if a tool failed because the disk is full. That says nothing about the model, so the
-    /// run stops.
+    /// Returns an error if a tool failed because the disk is full. A full disk says nothing about the model,
+    /// so the run stops.
     pub(super) fn fail_on_full_disk(&self, finished: &Finished, folder: &Path) -> Result<(), PipelineError> {
         // A program that writes to a mapped file on a full disk can't print an error; it is killed with
         // SIGBUS.

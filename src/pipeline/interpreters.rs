@@ -27,7 +27,7 @@ const PROTOCOL: &str = "benchgate-export/3";
 /// Number of models that justify starting an additional interpreter, because each start imports torch.
 const MODELS_PER_START: usize = 4;
 
-/// The export package. It is embedded in the binary, so that their versions always match.
+/// The export package. The package is embedded in the binary, so that their versions always match.
 #[derive(Debug, Clone, Copy)]
 pub struct ExporterSource;
 
@@ -118,7 +118,7 @@ impl Exporters {
         }
     }
 
-    /// Ends all interpreters. They have finished their work, so their exit codes don't matter.
+    /// Ends all interpreters. The interpreters have finished their work, so their exit codes don't matter.
     pub(super) async fn stop(&self) {
         // Torch's own threads need a moment to end.
         const LIMIT: Duration = Duration::from_secs(5);

@@ -88,7 +88,7 @@ pub(super) enum Opening {
     Held(Option<Owner>),
 }
 
-/// Interval at which a waiting job checks the folder. It is short compared with any measurement.
+/// Interval at which a waiting job checks the folder. The interval is short compared with any measurement.
 const POLL: Duration = Duration::from_millis(200);
 
 const LOCK: &str = "lock";

@@ -43,7 +43,7 @@ const TWICE: &str = "twice";
 /// Name of the function that calls once with the second half of the inputs and returns the results.
 const ALONE: &str = "alone";
 /// Name of the function that calls twice with the first half of the inputs, then once with the second half.
-/// It returns the same as [`TWICE`], then the third call's results.
+/// The results are those of [`TWICE`], then those of the third call.
 const THRICE: &str = "thrice";
 /// The type that `iree-dump-module` prints for all values that are not numbers.
 const REFERENCE: &str = "!vm.ref<?>";

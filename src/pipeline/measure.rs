@@ -22,8 +22,8 @@ use super::timed::{Start, latency_in_words};
 use super::unchanged::Unchanged;
 use super::{PipelineError, design};
 
-/// Number of blocks after which measuring stops even if the gate wants more. It is far above any useful
-/// number, and guards against a policy that never ends.
+/// Number of blocks after which measuring stops even if the gate wants more. The limit is far above any
+/// useful number, and guards against a policy that never ends.
 const MOST_ROUNDS: u32 = 10_000;
 
 /// The pause after showing intermediate results, as a multiple of the time that it took to show them.
@@ -408,8 +408,8 @@ impl Measuring<'_, '_> {
         Ok(())
     }
 
-    /// Returns whether the time budget is spent. It is checked between rounds, so that all rows of a round
-    /// have the same number of blocks. The first round is always measured, because a run without any
+    /// Returns whether the time budget is spent. The budget is checked between rounds, so that all rows of a
+    /// round have the same number of blocks. The first round is always measured, because a run without any
     /// measurement is useless.
     fn out_of_time(&self, round: u32) -> bool {
         let over = round > 0 && self.time_left().is_some_and(|left| left.is_zero());

@@ -29,8 +29,8 @@ pub struct SideInput {
     pub dirty: Option<bool>,
     /// Untracked files that the models or flags name.
     pub untracked: BTreeSet<PathBuf>,
-    /// The checkout of the sources, if they are not in the working tree. It is deleted when its last side is
-    /// dropped.
+    /// The checkout of the sources, if they are not in the working tree. The checkout is deleted when its
+    /// last side is dropped.
     pub checkout: Option<Checkout>,
 }
 

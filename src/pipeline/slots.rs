@@ -134,8 +134,8 @@ pub(super) fn processors() -> usize {
 pub(super) struct Effort {
     started: Instant,
     processor_time: Duration,
-    /// Idle time of the machine. It is needed because processors that are not busy with our work may be used
-    /// by other programs.
+    /// Idle time of the machine. This time is needed because processors that are not busy with our work may
+    /// be used by other programs.
     idle_time: Option<Duration>,
 }
 

@@ -15,8 +15,8 @@ use super::PipelineError;
 use super::argv::Timing;
 use super::cache::write_json;
 
-/// The timing of each benchmark. It is stored on disk, so that a resumed session continues with the same kind
-/// of processes.
+/// The timing of each benchmark. The timings are stored on disk, so that a resumed session continues with the
+/// same kind of processes.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(super) struct Timings(BTreeMap<String, TimingRecord>);

@@ -1,9 +1,10 @@
 //! Records the files that an export or a compilation read, and checks whether they are unchanged.
 //!
-//! It is only known afterwards which files a result depends on. So for each key, the cache has one entry per
-//! state of these files, and traces that list the files and select an entry. The kernel observes which files
-//! the compiler opens. An export's Python interpreter reports the files that it reads. Native code can open
-//! files without such a report, so the key of an export also contains the whole tree of its side's sources.
+//! Only after a tool has run is it known which files its result depends on. So for each key, the cache has
+//! one entry per state of these files, and traces that list the files and select an entry. The kernel
+//! observes which files the compiler opens. An export's Python interpreter reports the files that it reads.
+//! Native code can open files without such a report, so the key of an export also contains the whole tree of
+//! its side's sources.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -61,7 +62,7 @@ impl TracePlace {
         &self.folders[0]
     }
 
-    /// The names of a file in a trace. They are relative to the sources, even for files outside of them,
+    /// The names of a file in a trace. Names are relative to the sources, even for files outside of them,
     /// because base's and head's checkouts have different neighbors. A program opens some files by absolute
     /// path, and others relative to its folder. If both are possible, the file gets both names, and neither
     /// file may have changed.
@@ -261,7 +262,7 @@ pub(super) fn clean(path: &Path) -> PathBuf {
     clean
 }
 
-/// The relative path from a folder to a path. Both must be results of [`clean`].
+/// The relative path from a folder to a path. Both paths must be results of [`clean`].
 fn relative(path: &Path, folder: &Path) -> String {
     let shared = path.components().zip(folder.components()).take_while(|(a, b)| a == b).count();
     let up = folder.components().skip(shared).map(|_| Component::ParentDir);

@@ -16,7 +16,7 @@ use super::candidates::{Measurable, PreparedSide, TimedProgram};
 pub(super) struct Unchanged(BTreeMap<PathBuf, Stamp>);
 
 impl Unchanged {
-    /// Records the current state of the tools. Called right after they were hashed.
+    /// Records the current state of the tools. This function is called right after the tools were hashed.
     pub(super) fn tools<'a>(tools: impl Iterator<Item = &'a Installed>) -> Result<Self, PipelineError> {
         let mut known = Self::default();
         for installed in tools {

@@ -237,8 +237,8 @@ fn result_types(call: &Finished) -> Vec<Option<String>> {
     printed.into_iter().map(|found| lacks_npy(&found).then_some(found)).collect()
 }
 
-/// Reports a second call that returned different results than the first one. Used if there is no reference
-/// that tells which results are correct.
+/// Reports a second call that returned different results than the first one. This function is used if no
+/// reference tells which results are correct.
 fn differs(
     planned: PlannedBenchmark<'_>,
     first: &[TensorFile],
@@ -315,8 +315,8 @@ async fn again(host: &Host<'_>, call: &Command, folder: &Path) -> Staged<Finishe
 }
 
 /// The outputs of a function without a usable reference. Their number is known, or the first call printed it.
-/// They are computed twice; if they differ, the function is nondeterministic (random numbers, a race), so its
-/// outputs can't show a change, and none are returned.
+/// The outputs are computed twice; if they differ, the function is nondeterministic (random numbers, a race),
+/// so its outputs can't show a change, and none are returned.
 async fn steady_outputs(
     host: &Host<'_>,
     planned: PlannedBenchmark<'_>,

@@ -7,8 +7,8 @@
 //! acceptances/suite=<suite>/testbed=<testbed>/<time>-accept-<hash>.json
 //! ```
 //!
-//! Sessions are grouped by month. A gate lists the months around today. It asks which other months
-//! exist only if it needs more sessions.
+//! Sessions are grouped by month. A gate lists the months around today. A gate asks for other months only if
+//! it needs more sessions.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

@@ -10,8 +10,8 @@ use crate::git::{DataBranch, Edit, GitError, Repository};
 
 use super::{Change, Files, StoreError};
 
-/// Maximum size of a stored session. It has one summary per process, so a suite of 20,000 benchmarks needs
-/// only a fraction of this.
+/// Maximum size of a stored session. A session has one summary per process, so a suite of 20,000 benchmarks
+/// needs only a fraction of this.
 const MOST_BYTES: u64 = 256 << 20;
 
 /// A baseline in a folder, usually `baselines/` in the repository.

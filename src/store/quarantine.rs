@@ -1,6 +1,6 @@
 //! Quarantine stores results but excludes them from the baseline. If a regressed session joined the baseline,
-//! the next slow session would pass; the same applies to a session without a verdict. Both stay excluded
-//! until they are accepted.
+//! the next slow session would pass; the same applies to a session without a verdict. Both kinds of session
+//! stay excluded until they are accepted.
 //!
 //! If possible, a reason applies to one benchmark only, so that a model that fails every night does not keep
 //! the others from having a baseline.

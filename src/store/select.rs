@@ -498,9 +498,9 @@ fn expiry_note(ended: &AcceptanceFile) -> String {
 
 /// Converts the sessions to runs. Outcomes and exact metrics are compared with the newest session. So a
 /// benchmark that is quarantined there is moved to it from the newest session in which the benchmark is
-/// usable. It is moved rather than copied, because counting a session twice would make the spread look
-/// smaller. A benchmark that never worked stays unchanged, so that the comparison can report it. A benchmark
-/// without any usable session is kept too, because otherwise it would look like a new one.
+/// usable. The benchmark is moved rather than copied, because counting a session twice would make the spread
+/// look smaller. A benchmark that never worked stays unchanged, so that the comparison can report it. A
+/// benchmark without any usable session is kept too, because otherwise it would look like a new one.
 fn assemble(
     kept: Vec<UsableSession>,
     earlier: &[EarlierSessions],

@@ -118,7 +118,7 @@ pub fn update(
 }
 
 /// The reason to quarantine a run if stored sessions could not be compared with it, because they are
-/// unreadable or their relation to this commit is unknown. They could show that the run is slower.
+/// unreadable or their relation to this commit is unknown. These sessions could show that the run is slower.
 fn uncompared(missing: &Missing) -> Option<QuarantineRecord> {
     let why = if missing.unknown > 0 {
         "this shallow clone does not reach the commits of the stored sessions"

@@ -94,7 +94,7 @@ pub async fn ensure(
     Ok(installed)
 }
 
-/// Returns the tools of a release that is not pinned yet, and installs them first if necessary. They are
+/// Returns the tools of a release that is not pinned yet, and installs them first if necessary. The tools are
 /// pinned to the commit that both the compiler and the runtime report. The release is added to `lock`, but
 /// the lock file is not written.
 ///

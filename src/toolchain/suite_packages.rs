@@ -1,5 +1,5 @@
-//! The packages that a suite's own models import. They are laid over an environment, so that the environment
-//! is not copied.
+//! The packages that a suite's own models import. These packages are laid over an environment, so that the
+//! environment is not copied.
 
 use std::collections::BTreeSet;
 use std::path::Path;

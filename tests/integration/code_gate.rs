@@ -43,8 +43,8 @@ fn a_release_that_spills_registers_is_red_without_a_device() {
     assert!(again.contains("4,185"), "{again}");
 }
 
-/// A suite whose head is the executable of base's module with these bytes replaced. It can't be the module
-/// itself, because a module has checksums.
+/// A suite whose head is the executable of base's module with these bytes replaced. The file can't be the
+/// module itself, because a module has checksums.
 fn exchanged(from: &[u8], to: &[u8]) -> Suite {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/compiled_code");
     let packed = std::fs::read(folder.join("conv-block.gfx942.3.7.1.vmfb.gz")).unwrap();

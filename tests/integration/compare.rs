@@ -481,8 +481,9 @@ fn a_report_that_can_t_be_written_is_never_a_pass() {
     assert!(outcome.stderr.contains("/dev/full"), "{}", outcome.stderr);
 }
 
-/// Two results that were once posted to argue that one kernel is faster than another. They are the tool's
-/// console output, with one repetition because of a misspelled flag, from a debug build on a loaded host.
+/// Two results that were once posted to argue that one kernel is faster than another. Both files are the
+/// tool's console output, with one repetition because of a misspelled flag, from a debug build on a loaded
+/// host.
 #[test]
 fn a_posted_result_of_one_repetition_on_a_loaded_host_decides_nothing() {
     let world = World::new();
@@ -495,7 +496,7 @@ fn a_posted_result_of_one_repetition_on_a_loaded_host_decides_nothing() {
         assert!(said.contains(finding), "{finding} is not said:\n{said}");
     }
     insta::assert_snapshot!(lint_detail(&report, "host-overloaded"), @"base: load average 125.1 on 128 processors");
-    // It passes only if the policy leaves out `inconclusive`.
+    // The comparison passes only if the policy leaves out `inconclusive`.
     world.run(["compare", &base, &head, "--fail-on", "regressed,diverged,error,missing"]).expect_code(0);
 }
 

@@ -152,7 +152,8 @@ fn each_mistake_is_answered_with_what_happened_why_and_what_to_do() {
 /// A change of head's results.
 type Change = fn(&mut serde_json::Value);
 
-/// A measured result that can't be judged is not an error of the command. It becomes a row with a reason.
+/// A measured result that can't be judged is not an error of the command. Such a result becomes a row with a
+/// reason.
 #[test]
 fn what_can_not_be_compared_is_a_row_with_its_reason() {
     let world = World::new();

@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use crate::harness::{World, row};
 
-/// Prints two benchmarks of Google Benchmark. Their times consist of the digits in `$1` and `$2`, followed by
-/// the time of day.
+/// Prints two benchmarks in Google Benchmark's format. Their times consist of the digits in `$1` and `$2`,
+/// followed by the time of day.
 const PRINT: &str = r#"
 row() { printf '{"name":"%s","run_type":"iteration","iterations":10,"real_time":%s%s,"cpu_time":90,"time_unit":"us"}' "$1" "$2" "$(date +%N)"; }
 printf '{"context":{},"benchmarks":['; row BM_a "$1"; printf ','; row BM_b "$2"; printf ']}'
@@ -250,7 +250,7 @@ fn a_list_without_a_direction_is_refused_at_the_first_process_and_never_timed_as
     let world = World::new();
     world.write("list.json", r#"[{"name": "a", "unit": "ms", "value": 5.0}]"#);
     for command in ["cat list.json", "cp list.json {output}"] {
-        // With a stated format the list is read. It is only refused because all values are equal.
+        // With a stated format the list is read. The list is only refused because all values are equal.
         world
             .run(["pair", command, "--format-in=custom-smaller-is-better", "--max-blocks=2"])
             .expect_code(20);

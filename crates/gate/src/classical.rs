@@ -15,7 +15,7 @@ use super::{Interval, Method, Policy, Reason, Row, TestKind};
 ///
 /// The p-values are those of the textbook, for the hypothesis of no difference; the floor then decides
 /// whether the estimate is large enough to fail. The classical tests assume that repetitions of one process
-/// are independent. They are not, which is why these tests are not the default.
+/// are independent. Repetitions are not independent, which is why these tests are not the default.
 pub fn question(row: &mut Row, open: &Open, policy: &Policy, asked: Option<Question>) -> Option<Question> {
     // Both tests ignore the spread between processes.
     row.lints.retain(|lint| lint.code != LintCode::AssumedSpread);
@@ -91,8 +91,8 @@ fn by_rank(open: &Open, alpha: f64) -> Option<(Effect, Classical, Method)> {
     let against = mann_whitney(&head.samples, &shifted, UMethod::Auto)?;
     let p_equivalent = if open.worse > 0.0 { against.less } else { against.greater };
     let shift = shift(open)?;
-    // Summaries over rows need a standard error. It is chosen so that its normal interval is as wide as the
-    // test's interval.
+    // Summaries over rows need a standard error. The standard error is chosen so that its normal interval is
+    // as wide as the test's interval.
     let quantile = student_quantile(alpha, f64::INFINITY);
     let se = shift.interval(alpha).map_or(f64::INFINITY, |(low, high)| (high - low) / (2.0 * quantile));
     let effect = Effect { center: shift.estimate() * open.worse, se, df: f64::INFINITY };

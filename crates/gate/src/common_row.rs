@@ -11,8 +11,8 @@ use super::{Estimate, Method, Reason, context, history, series};
 /// The name of the row. No benchmark can have it, because names of benchmarks are not in parentheses.
 pub const ALL_BENCHMARKS: &str = "(all benchmarks)";
 
-/// Returns the draft of the common row, if a common shift was removed from the others. It is judged like
-/// latency: a change that slows down everything is visible here and nowhere else.
+/// Returns the draft of the common row, if a common shift was removed from the others. The row is judged like
+/// latency: a change that slows down everything is visible only here.
 pub fn draft(session: &ComparedSession<'_>, rules: &Rules<'_>) -> Option<Draft> {
     let metric = Metric::LATENCY;
     let sessions = session.history.as_ref()?;

@@ -12,7 +12,7 @@ use super::evidence::{Evidence, SpreadSource};
 /// counts as overloaded. At three quarters, the scheduler no longer finds idle cores quickly.
 const BUSY_SHARE: f64 = 0.75;
 
-/// Findings that ask for more data. They are not reported for informational metrics.
+/// Findings that ask for more data. These findings are not reported for informational metrics.
 pub const ABOUT_LITTLE_DATA: [LintCode; 3] =
     [LintCode::SingleRepetition, LintCode::AssumedSpread, LintCode::AggregatesOnly];
 

@@ -351,7 +351,8 @@ fn untimed_on_both(
     .collect()
 }
 
-/// Returns whether telemetry describes the processes that measured a series. It doesn't for compile time.
+/// Returns whether telemetry describes the processes that measured a series. Compile time is not measured by
+/// these processes.
 fn is_timed(series: &MetricSeries) -> bool {
     match &series.series {
         Series::Processes(processes) => processes.iter().any(|process| process.started.is_some()),

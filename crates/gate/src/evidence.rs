@@ -298,8 +298,8 @@ const OWN_WAITING: f64 = 0.02;
 const SUSPECTED: f64 = 0.5;
 
 /// Returns how far the wall-clock time exceeds the processor time, as a disturbance: another session may wait
-/// more or less. It counts only if a file states the time of whole processes, as hyperfine does, because a
-/// thread that waits for a device or for its workers is not disturbed.
+/// more or less. The excess counts only if a file states the time of whole processes, as hyperfine does,
+/// because a thread that waits for a device or for its workers is not disturbed.
 pub fn waiting(benchmark: &Benchmark) -> f64 {
     let stated = benchmark.metric(&Metric::CPU_TIME.name).and_then(|series| match &series.series {
         Series::Summaries(summaries) => summaries.first()?.mean,

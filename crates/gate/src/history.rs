@@ -30,8 +30,8 @@ pub struct StoredSessions<'a> {
     /// Sessions after a benchmark's last good one that are excluded because they were slow, each with only
     /// those benchmarks. While there are any, a session must clearly be at the earlier level to pass.
     pub slow: &'a [Run],
-    /// Good sessions of days in the past, since the last acceptance. They are needed because the newest
-    /// sessions move along with a gradual slowdown.
+    /// Good sessions of days in the past, since the last acceptance. Older sessions are needed because the
+    /// newest ones move along with a gradual slowdown.
     pub earlier: &'a [EarlierSessions],
     /// True if the run joins the baseline if it is good; a slowdown must then be over for two sessions.
     pub storing: bool,

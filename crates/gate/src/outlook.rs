@@ -53,8 +53,8 @@ fn of_row(row: &Row) -> Option<Outlook> {
 }
 
 /// Estimates the blocks that a decision needs. An interval narrows with the square root of the number of
-/// blocks. It decides when its worse end is below the tolerance or its better end is beyond the floor,
-/// whichever is nearer to the estimate.
+/// blocks. An interval decides when its worse end is below the tolerance or its better end is beyond the
+/// floor, whichever is nearer to the estimate.
 fn blocks_needed(row: &Row, ratio: f64, (low, high): (f64, f64), blocks: u32) -> Option<f64> {
     let (policy, metric) = (row.policy.as_ref()?, row.metric.as_ref()?);
     let cost = metric.better.worse() * ratio.ln();

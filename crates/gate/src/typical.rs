@@ -1,5 +1,5 @@
-//! The values that a report shows for both sides. They are computed once, here, so that every report shows
-//! the same numbers and the percentage always agrees with the numbers next to it.
+//! The values that a report shows for both sides. These values are computed only here, so that every report
+//! shows the same numbers and the percentage always agrees with the numbers next to it.
 
 use benchgate_core::model::Metric;
 use benchgate_stats::describe;

@@ -260,8 +260,8 @@ impl ByName {
 /// compared, so a result with a million would need more memory than most machines have.
 pub const MOST_BENCHMARKS: usize = 20_000;
 
-/// Returns whether a reader may keep another benchmark. It keeps one more than allowed and drops the rest, so
-/// that [`check`] notices and memory stays bounded.
+/// Returns whether a reader may keep another benchmark. A reader keeps one more than allowed and drops the
+/// rest, so that [`check`] notices and memory stays bounded.
 pub(super) fn has_room(kept: usize) -> bool {
     kept <= MOST_BENCHMARKS
 }

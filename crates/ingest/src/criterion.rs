@@ -1,4 +1,4 @@
-//! Reads criterion.rs's `estimates.json` and `sample.json`. Neither names its benchmark. The name is in
+//! Reads criterion.rs's `estimates.json` and `sample.json`. Neither file names its benchmark. The name is in
 //! `benchmark.json` next to them or, failing that, in the path
 //! `target/criterion/GROUP/BENCHMARK/new/sample.json`, which is the label.
 

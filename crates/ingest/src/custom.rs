@@ -1,5 +1,5 @@
 //! Results that a script wrote for a dashboard: the generic JSON of github-action-benchmark, and Bencher's
-//! metric format. Both hold one value per benchmark and no samples.
+//! metric format. Both formats hold one value per benchmark and no samples.
 
 use std::collections::BTreeMap;
 

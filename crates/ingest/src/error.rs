@@ -43,8 +43,8 @@ pub enum IngestError {
     Record { label: String, what: String },
 }
 
-/// A fault at a byte offset, for which the label and the line are not known yet. It is boxed, because it is
-/// part of the result of every small parsing step.
+/// A fault at a byte offset, for which the label and the line are not known yet. The fault is boxed, because
+/// it is part of the result of every small parsing step.
 pub(super) type BoxedFault = Box<FaultAt>;
 
 #[derive(Debug)]

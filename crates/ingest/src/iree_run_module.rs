@@ -1,5 +1,5 @@
-//! Transcripts of iree-run-module: `EXEC @main`, result lines, and `[SUCCESS]` or `[FAILED]`. They contain no
-//! times, but show whether a function ran and whether its outputs were the expected ones.
+//! Transcripts of iree-run-module: `EXEC @main`, result lines, and `[SUCCESS]` or `[FAILED]`. Transcripts
+//! contain no times, but show whether a function ran and whether its outputs were the expected ones.
 
 use benchgate_core::model::{
     Benchmark, JUDGED_BY, JUDGED_BY_OUTPUTS, OutputCheck, Run, Stage, Verification, VerifyCode,

@@ -90,7 +90,7 @@ fn benchmark(entry: JmhEntry) -> Benchmark {
         benchmark.labels.insert(format!("{ENVIRONMENT}{name}"), value);
     }
     for (label, stated) in [("batch-size", entry.batch), ("operations-per-invocation", entry.operations)] {
-        // Both are 1 by default, and files that don't state them are old.
+        // Both numbers are 1 by default, and files that don't state them are old.
         benchmark.labels.insert(label.to_owned(), stated.unwrap_or(1).to_string());
     }
     let Some((metric, scale)) = metric(&entry.primary.unit) else {

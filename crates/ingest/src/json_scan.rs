@@ -95,8 +95,8 @@ impl<'a> Scanner<'a> {
         Ok(Some(key))
     }
 
-    /// Consumes these bytes if they come next. They were parsed before at the same position in the grammar,
-    /// so they need no second check.
+    /// Consumes these bytes if they come next. The bytes were parsed before at the same position in the
+    /// grammar, so they need no second check.
     #[inline]
     pub(super) fn take_again(&mut self, seen: &str) -> bool {
         let next = self.text.as_bytes().get(self.at..self.at + seen.len());

@@ -34,7 +34,7 @@ struct TorchbenchLine {
     /// Number of repetitions in each list.
     repeat: Option<u64>,
     iterations_per_run: Option<u64>,
-    /// Written by benchgate, whose repetitions are warm from the first one on.
+    /// benchgate writes this field, because its repetitions are warm from the first one on.
     warmup_repetitions: Option<usize>,
     timestamp: Option<serde_json::Value>,
     verification_code: Option<String>,

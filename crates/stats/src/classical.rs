@@ -132,7 +132,7 @@ fn ranks(x: &[f64], y: &[f64]) -> (f64, f64) {
 
 /// Returns P(U ≥ u) for every whole u, assuming no ties. The numbers of arrangements are the coefficients of
 /// the Gaussian binomial ∏ (1 − q^(m+i)) / (1 − q^i), i = 1 … n, with n the smaller sample: n passes over n·m
-/// numbers. They are symmetric, so only the lower half is computed, which keeps the tails free of
+/// numbers. The numbers are symmetric, so only the lower half is computed, which keeps the tails free of
 /// cancellation.
 fn exact_tail(first: usize, second: usize) -> Vec<f64> {
     let (n, m) = (first.min(second), first.max(second));

@@ -18,7 +18,8 @@ const LEAST_IN_MODE: usize = 3;
 /// in 5,000 repetitions.
 const MOST_OUTLIERS: usize = 50;
 /// Smallest value of Ashman's D (Ashman, Bird and Zepf 1994, AJ 108:2348) at which two groups count as
-/// separate. They propose 2 for a known split; the best of all splits of one normal sample reaches about 4.
+/// separate. The authors propose 2 for a known split; the best of all splits of one normal sample reaches
+/// about 4.
 const SEPARATION: f64 = 5.0;
 
 /// Returns the best split of the values into two groups, if it separates them by more than `least`.

@@ -60,8 +60,8 @@ fn place(low: f64, cells: usize, x: f64) -> Option<(usize, f64)> {
     (position >= 0.0 && whole < cells - 1).then_some((whole, position - whole as f64))
 }
 
-/// Several tables on one grid. They are interleaved cell by cell, because all of them are read at the same
-/// position.
+/// Several tables on one grid. The tables are interleaved cell by cell, because all of them are read at the
+/// same position.
 #[derive(Debug, Clone)]
 pub struct TableGrid {
     low: f64,

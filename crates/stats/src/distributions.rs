@@ -37,9 +37,9 @@ fn normal_quantile(alpha: f64) -> f64 {
     -Normal::standard().inverse_cdf(alpha)
 }
 
-/// Returns P(T > t) of Student's t. It is computed in the lower tail of −t, where the distribution function
-/// keeps its precision: 1 − cdf(t) would lose everything below 1e-16. Infinite degrees of freedom give the
-/// normal distribution.
+/// Returns P(T > t) of Student's t. The probability is computed in the lower tail of −t, where the
+/// distribution function keeps its precision: 1 − cdf(t) would lose everything below 1e-16. Infinite degrees
+/// of freedom give the normal distribution.
 pub fn student_tail(t: f64, df: f64) -> f64 {
     if t.is_nan() || df.is_nan() || df < LEAST_DF {
         return 1.0;
@@ -104,8 +104,8 @@ fn inverted(alpha: f64, df: f64) -> f64 {
     }
 }
 
-/// Returns the quantile above zero by Newton's method, kept inside a bracket. It solves for the logarithm of
-/// the tail as a function of ln t, where heavy tails are straight lines.
+/// Returns the quantile above zero by Newton's method, kept inside a bracket. The method solves for the
+/// logarithm of the tail as a function of ln t, where heavy tails are straight lines.
 fn upper_quantile(alpha: f64, df: f64) -> f64 {
     let Ok(distribution) = StudentsT::new(0.0, 1.0, df) else { return f64::INFINITY };
     let goal = alpha.ln();

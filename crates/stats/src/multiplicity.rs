@@ -37,8 +37,8 @@ pub fn holm_levels(p: &[f64], alpha: f64) -> Vec<f64> {
 }
 
 /// Returns p-values with Benjamini and Hochberg's adjustment (1995, J. R. Statist. Soc. B 57:289–300), which
-/// controls the share of false entries in a list. It is used only to order lists for people, never for the
-/// gate.
+/// controls the share of false entries in a list. The adjustment only orders lists for people and never
+/// affects the gate.
 pub fn benjamini_hochberg(p: &[f64]) -> Vec<f64> {
     let mut adjusted = vec![1.0; p.len()];
     let mut lowest: f64 = 1.0;

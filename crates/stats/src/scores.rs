@@ -283,8 +283,8 @@ impl Scores {
     }
 }
 
-/// The scores of up to sixteen blocks at all distances. They are on the stack, because a row allocates them
-/// dozens of times.
+/// The scores of up to sixteen blocks at all distances. The scores are on the stack, because a row allocates
+/// them dozens of times.
 type ScoreValues = SmallVec<[f64; 1024]>;
 
 /// Returns the logarithm of a distance's prior weight.

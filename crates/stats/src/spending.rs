@@ -3,8 +3,8 @@
 //! The budget that a test may have used at information fraction t is given by a spending function (Lan and
 //! DeMets 1983, Biometrika 70:659–663), here from the power family `t^rho` (Kim and DeMets 1987, Biometrika
 //! 74:149–154). Each look tests at the level that it adds, and Bonferroni's inequality combines the looks.
-//! The inequality holds whatever the dependence between looks. It does not need the usual Gaussian process,
-//! which a robust estimate from four blocks doesn't follow.
+//! The inequality holds whatever the dependence between looks. The usual Gaussian process is not needed; a
+//! robust estimate from four blocks doesn't follow it.
 
 /// Number of blocks before which a randomization test can't reach the level of a suite, so that a look would
 /// only cost budget.

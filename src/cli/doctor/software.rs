@@ -14,8 +14,8 @@ use crate::toolchain::{self, Installed, Lock, ToolchainError};
 use super::CheckContext;
 use super::finding::Finding;
 
-/// Time limit for starting a program. It usually starts at once, but a home directory on a network can be
-/// slow.
+/// Time limit for starting a program. Programs usually start at once, but a home directory on a network can
+/// be slow.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// With less free space than this, a run is likely to fill the disk: one IREE release takes much of it,

@@ -53,7 +53,7 @@ pub enum Template {
 impl Template {
     pub const ALL: [Self; 4] = [Self::Measure, Self::Publish, Self::Nightly, Self::Site];
 
-    /// The path in the repository. That of the first template is the default of `[github] workflow`.
+    /// The path in the repository. The first template's path is the default of `[github] workflow`.
     pub fn path(self) -> &'static str {
         match self {
             Self::Measure => ".github/workflows/benchgate.yml",

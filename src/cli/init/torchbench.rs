@@ -76,8 +76,9 @@ pub fn suite(checkout: &Path, file: Option<&Path>, folder: &Path) -> Result<Stri
     Ok(tables(&models, path, settings.transpose()?.as_ref()))
 }
 
-/// Returns true if a checkout is outside the suite's repository. It then needs an absolute path: benchgate
-/// copies the repository for each side, and a relative path would not lead from a copy to the checkout.
+/// Returns true if a checkout is outside the suite's repository. Such a checkout needs an absolute path:
+/// benchgate copies the repository for each side, and a relative path would not lead from a copy to the
+/// checkout.
 fn is_outside(checkout: &Path, folder: &Path) -> bool {
     let root = Repository::open(&existing(folder)).map(|repository| repository.root().to_owned());
     let real = |path: &Path| std::fs::canonicalize(path).ok();

@@ -192,8 +192,8 @@ impl<W: Write> LineState<W> {
                     && rows.iter().all(|row| !row.open)
                     && let Some(stage) = self.stage(Stage::Benchmark)
                 {
-                    // Reported with the end of the stage, which follows immediately. Identical sides have no
-                    // rows.
+                    // This event is reported with the end of the stage, which follows immediately. Identical
+                    // sides have no rows.
                     stage.decided = Some(text).filter(|_| !rows.is_empty());
                     return None;
                 }

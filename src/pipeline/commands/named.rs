@@ -1,5 +1,5 @@
-//! Compares source files that the lines of a command name: scripts and data that are not built. They define
-//! the benchmark rather than the program under test.
+//! Compares source files that the lines of a command name: scripts and data that are not built. Such files
+//! define the benchmark rather than the program under test.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

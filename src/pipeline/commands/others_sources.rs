@@ -57,8 +57,8 @@ pub(super) async fn read_by_base(
     None
 }
 
-/// The finding that base's process read a file that head's build or `setup` wrote. Those of base run first, so head's
-/// replace what they leave outside of `{build}`.
+/// The finding that base's process read a file that head's build or `setup` wrote. Base's lines run first, so
+/// head's replace what they leave outside of `{build}`.
 pub(super) fn made_by_head(base: &ObservedProcess, head: &[PreparedCommand]) -> Option<Lint> {
     let is_heads = |at: SystemTime| {
         head.iter().any(|command| {

@@ -67,7 +67,7 @@ fn a_module_that_ran_and_was_not_timed_does_not_pass_next_to_another_one() {
     let (base, head) = paired("time", &[100.0; 12], &[100.0; 12], 0.0001);
     let comparison = judged(&session(vec![base, untimed("a")]), &session(vec![head, untimed("b")]));
     assert_eq!((comparison.verdict, comparison.exit_code), (Verdict::Error, ExitCode::Error));
-    // It does not pass either if only base was not timed.
+    // The row does not pass either if only base was not timed.
     let (base, head) = paired("time", &[100.0; 12], &[100.0; 12], 0.0001);
     let (_, timed) = paired("untimed", &[100.0; 12], &[1000.0; 12], 0.0001);
     let timed = Benchmark { artifact: Some(artifact("b")), ..timed };

@@ -27,8 +27,8 @@ fn latencies(run: &Run) -> Vec<(String, Vec<f64>)> {
     all
 }
 
-/// The latencies of those benchmarks of `run` that can be judged. Others may be written as failed or skipped
-/// rows.
+/// The latencies of those benchmarks of `run` that can be judged. The other latencies may be written as
+/// failed or skipped rows.
 fn judgeable(run: &Run, of: &Run) -> Vec<(String, Vec<f64>)> {
     let bearable =
         |lint: &Lint| lint.code.consequence() == Consequence::Note || lint.code == LintCode::SingleRepetition;

@@ -6,8 +6,8 @@ use crate::harness::{Outcome, World};
 
 use super::{FAIL_ON, Greens};
 
-/// Prints two benchmarks of Google Benchmark, of about 100 µs. The time of day serves as noise that does not
-/// depend on load.
+/// Prints two benchmarks of about 100 µs in Google Benchmark's format. The time of day serves as noise that
+/// does not depend on load.
 const HONEST: &str = r#"
 row() { printf '{"name":"%s","run_type":"iteration","iterations":10,"real_time":100.0%s,"cpu_time":100.0%s,"time_unit":"us"}' "$1" "$2" "$2"; }
 rows() { printf '{"context":{},"benchmarks":['; row BM_a "$(date +%N)"; printf ','; row BM_b "$(date +%N)"; printf ']}'; }

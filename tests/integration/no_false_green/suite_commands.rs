@@ -5,7 +5,8 @@ use crate::pull_request::branch;
 
 use super::Greens;
 
-/// Prints two benchmarks of Google Benchmark. The time of day serves as noise that does not depend on load.
+/// Prints two benchmarks in Google Benchmark's format. The time of day serves as noise that does not depend
+/// on load.
 const ROWS: &str = r#"
 row() { printf '{"name":"%s","run_type":"iteration","iterations":10,"real_time":100.0%s,"cpu_time":90.0%s,"time_unit":"us"}' "$1" "$(date +%N)" "$(date +%N)"; }
 rows() { printf '{"context":{},"benchmarks":['; row BM_a; printf ','; row BM_b; printf ']}'; }

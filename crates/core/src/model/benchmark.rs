@@ -25,8 +25,8 @@ impl BenchmarkName {
         Self::new(format!("{model}/{target}/{function}"))
     }
 
-    /// Returns the name of a benchmark that a command of a suite printed. It includes the command's name,
-    /// because two commands may print the same benchmark names.
+    /// Returns the name of a benchmark that a command of a suite printed. The name includes that of the
+    /// command, because two commands may print the same benchmark names.
     pub fn of_command(command: &str, printed: &str) -> Self {
         Self::new(format!("{command}/{printed}"))
     }

@@ -20,7 +20,7 @@ pub struct Profile {
     pub processes: u32,
     /// Iterations in each.
     pub iterations: u32,
-    /// In the order of the module.
+    /// The kernels in the order of the module.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kernels: Vec<Kernel>,
     /// The reason why there are no kernels.
@@ -56,7 +56,7 @@ pub struct GeneratedCode {
     /// Facts of all kernels together, by the name of the metric.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub facts: BTreeMap<String, Number>,
-    /// In the order of the module.
+    /// The kernels in the order of the module.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kernels: Vec<KernelCode>,
     /// The reason why there are no kernels.

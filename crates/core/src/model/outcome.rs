@@ -21,7 +21,7 @@ pub enum Outcome {
     Unsupported { reason: String },
     /// A stage failed.
     Failed { stage: Stage, why: String },
-    /// Not run, by request.
+    /// Not run, as requested.
     Skipped { reason: String },
 }
 

@@ -271,7 +271,7 @@ pub struct Policy {
     pub expectations: Vec<Expectation>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<Limit>,
-    // Stored with the design of the measurement and not with the policy.
+    // These limits are stored with the design of the measurement and not with the policy.
     #[serde(skip)]
     pub sequential: SequentialPolicy,
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{BenchmarkName, Stage, Verdict};
 
-/// The state of a row during measurement. It decides something only at a look.
+/// The state of a row during measurement. The state decides something only at a look.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Standing {
     pub benchmark: BenchmarkName,

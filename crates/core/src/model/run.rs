@@ -99,8 +99,8 @@ pub struct Calibration {
     pub spreads: BTreeMap<(BenchmarkName, String), Spread>,
 }
 
-/// Times of a session's benchmarks relative to a reference toolchain, block by block. Both are affected by
-/// the state of the machine on that day.
+/// Times of a session's benchmarks relative to a reference toolchain, block by block. Benchmarks and
+/// reference are affected alike by the state of the machine on that day.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Anchor {
     /// Only sessions with the same reference toolchain can be compared.
@@ -124,7 +124,7 @@ pub struct Run {
     /// The commit of the measured sources, if known.
     pub commit: Option<String>,
     /// The program of each benchgate command, by the command's name; the empty name stands for all
-    /// benchmarks. It shows whether several files come from one program, and is not stored.
+    /// benchmarks. This text shows whether several files come from one program, and is not stored.
     pub programs: BTreeMap<String, String>,
     pub benchmarks: Vec<Benchmark>,
     pub calibration: Option<Calibration>,

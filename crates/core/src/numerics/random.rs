@@ -36,7 +36,7 @@ impl RandomTensor {
         text.contains("=random(")
     }
 
-    /// Parses the notation of a suite.
+    /// Parses the notation that a suite uses.
     pub fn parse(text: &str) -> Option<Self> {
         let (kind, arguments) = text.split_once("=random(")?;
         parse_type(kind)?;

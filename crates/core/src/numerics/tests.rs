@@ -297,7 +297,7 @@ fn integers_are_equal_or_wrong_unless_the_policy_says_otherwise() {
 #[test]
 fn large_integers_are_compared_exactly() {
     let int = |value: i64| Tensor::from_raw(DType::I64, vec![], &value.to_le_bytes()).unwrap();
-    // Both are the same number as `f64`.
+    // Both integers are the same number as `f64`.
     let check = check(0, &int(i64::MAX), &int(i64::MAX - 1), None, &[]);
     assert_eq!((check.code, check.divergence.unwrap().max_abs), (VerifyCode::Fail, 1.0));
 }

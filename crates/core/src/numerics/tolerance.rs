@@ -21,8 +21,8 @@ pub struct NumericsTolerance {
     /// Part relative to the typical magnitude of the whole reference. Rounding error of a sum scales
     /// with its terms, not with the result, so an element near zero needs this and not `rtol`.
     pub stol: f64,
-    /// Bound of the root mean square of the normalized error. It catches faults that are small but present in every
-    /// element.
+    /// Bound of the root mean square of the normalized error. This bound catches faults that are small but
+    /// present in every element.
     pub max_error: f64,
     pub min_cosine: f64,
 }

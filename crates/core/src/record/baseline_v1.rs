@@ -25,7 +25,7 @@ pub struct BaselineFile {
     pub schema: BaselineSchema,
     /// The version of benchgate that wrote the file.
     pub benchgate: String,
-    /// SHA-256 of everything else in the file. It finds damage and hand edits; it is not a signature.
+    /// SHA-256 of everything else in the file. The hash finds damage and hand edits; it is not a signature.
     pub sha256: String,
     pub suite: String,
     /// The session of the run; one session is stored once.
@@ -82,7 +82,7 @@ pub struct AnchoredRecord {
     /// The anchor's artifact: SHA-256 of its module, and over everything else. Only ratios to the same artifact can be
     /// compared.
     pub artifact: String,
-    /// Measured / anchor, by metric name.
+    /// Ratios measured / anchor, by metric name.
     pub ratios: BTreeMap<String, Number>,
 }
 
@@ -139,7 +139,7 @@ pub enum QuarantineCause {
     Diverged,
     /// The tools were not identified, or the sources differ from their commit.
     Unverified,
-    /// Not everything planned was done.
+    /// A part of the plan was not done.
     Incomplete,
     /// It could not be decided: the machine was disturbed, or a benchmark of the stored sessions was not measured.
     Undecided,

@@ -72,7 +72,7 @@ pub struct StageRecord {
     pub status: StageStatus,
     /// Wall-clock time it took in this run; for `cached`, the time to find it.
     pub seconds: Number,
-    /// For `cached`, the time that it took when it was made.
+    /// For `cached`, the time that the stage took originally.
     pub made_in_seconds: Option<Number>,
     pub peak_memory_bytes: Option<u64>,
     /// For a compilation that was repeated only to time it: its place among the pairs of compilations.

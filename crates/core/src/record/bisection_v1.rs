@@ -53,7 +53,7 @@ pub enum BisectionResult {
     Unexplained,
     /// The bad end is not worse than the good end.
     NotWorse,
-    /// It could not be decided with the blocks that were allowed.
+    /// The allowed blocks did not decide the search.
     Inconclusive,
     /// The time budget ended first.
     Unfinished,
@@ -117,7 +117,7 @@ pub enum PartKind {
     Culprit,
     /// Worse, and no two neighbors inside differ.
     Unexplained,
-    /// Not decided with the blocks that were allowed.
+    /// The allowed blocks did not decide it.
     Open,
     /// Not worse.
     NotWorse,

@@ -97,7 +97,7 @@ pub struct BundledModule {
     /// Statistics of the compiler, by its own names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub compiler: BTreeMap<String, u64>,
-    /// Compiled for the processor of `made_on`.
+    /// True if the module was compiled for the processor of `made_on`.
     pub host_specific: bool,
     /// The dialect that an exported model was lowered to.
     pub lowering: Option<String>,

@@ -26,7 +26,7 @@ pub struct ComparisonFile {
     pub headline: String,
     pub base: RunSummary,
     pub head: RunSummary,
-    /// In the order of the head run, then what only base has.
+    /// The rows in the order of the head run, then those that only base has.
     pub rows: Vec<RowRecord>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub geomeans: Vec<GeomeanRecord>,

@@ -42,7 +42,7 @@ pub struct PlanFile {
     /// The policy that decides how long each row is measured.
     pub gate: Policy,
     pub sides: Vec<PlannedSideRecord>,
-    /// In the order of the suite, on which the schedule depends.
+    /// The benchmarks in the order of the suite, on which the schedule depends.
     pub benchmarks: Vec<PlannedBenchmarkRecord>,
     /// Numbered from 1.
     pub shards: Vec<PlannedShardRecord>,

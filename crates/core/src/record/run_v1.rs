@@ -67,7 +67,7 @@ impl RunFile {
         Policy { sequential, ..self.gate.clone().unwrap_or_default() }
     }
 
-    /// Returns the block limits of the run. They belong to the measurement, whatever policy judges it.
+    /// Returns the block limits of the run. The limits belong to the measurement, whatever policy judges it.
     pub fn blocks(&self) -> Option<SequentialPolicy> {
         let (min_blocks, max_blocks) = self.measure.min_blocks.zip(self.measure.max_blocks)?;
         Some(SequentialPolicy { min_blocks, max_blocks })

@@ -1,5 +1,5 @@
-//! Samples of a process by metric. They are in a list, because a process has only two or three metrics and a
-//! tree would take more memory than the samples do.
+//! Samples of a process by metric. The metrics are in a list, because a process has only two or three of them
+//! and a tree would take more memory than the samples do.
 
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};

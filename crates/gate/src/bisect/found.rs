@@ -14,7 +14,7 @@ pub enum Ends {
     Worse(Observed),
     /// The bad end is shown to be better, or not worse.
     NotWorse(Observed),
-    /// Neither was shown with all blocks that were allowed.
+    /// All allowed blocks showed neither "worse" nor "not worse".
     Open(Observed),
 }
 
@@ -115,8 +115,8 @@ impl Found {
 // Weighing every position by all answers and asking at the weighted median is the noisy binary search of
 // Horstein (1963), Karp and Kleinberg (SODA 2007) and Ben-Or and Hassidim (FOCS 2008).
 
-/// Exponent of the assumed density. It is small, because probes are measured until they are conclusive: their
-/// p-values are either tiny or ordinary.
+/// Exponent of the assumed density. The exponent is small, because probes are measured until they are
+/// conclusive: their p-values are either tiny or ordinary.
 const XI: f64 = 0.2;
 /// Smallest p-value that is used: smaller ones depend on assumptions and not only on the measurements.
 const SMALLEST_P: f64 = 1e-9;

@@ -208,8 +208,8 @@ fn open(path: &Path) -> io::Result<File> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         result => return result,
     }
-    // Created only if it is still missing: `fs.protected_regular` forbids opening another user's file with
-    // O_CREAT in such a folder.
+    // The file is created only if it is still missing: `fs.protected_regular` forbids opening another user's
+    // file with O_CREAT in such a folder.
     let made = OpenOptions::new().write(true).create_new(true).custom_flags(O_NOFOLLOW).open(path);
     match made {
         Ok(file) => {

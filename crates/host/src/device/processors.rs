@@ -10,9 +10,9 @@ use nix::unistd::Pid;
 
 use super::read_line;
 
-/// The processors a CPU target is pinned to unless the configuration says otherwise: all that benchgate may use except
-/// the first one and the siblings that share its core. These are left to the host: its interrupts, its services, and
-/// benchgate itself. `None` if there is only one.
+/// The processors a CPU target is pinned to unless the configuration says otherwise: all that benchgate may
+/// use except the first one and the siblings that share its core. The excluded processors are left to the
+/// host: its interrupts, its services, and benchgate itself. `None` if there is only one.
 pub fn default_cpus() -> Option<Vec<usize>> {
     let set = sched_getaffinity(Pid::from_raw(0)).ok()?;
     let allowed: BTreeSet<usize> =

@@ -33,7 +33,7 @@ pub fn read_bounded(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 /// # Errors
 /// The file can't be opened, is not a regular file, or is larger.
 pub fn open_bounded(path: &Path, most: u64) -> io::Result<(File, u64)> {
-    // Checked before opening, because opening a pipe already waits.
+    // The kind is checked before opening, because opening a pipe already waits.
     let found = fs::metadata(path)?;
     if !found.is_file() {
         let what = if found.is_dir() { "it is a folder" } else { "it is not a regular file" };
@@ -121,8 +121,9 @@ pub fn has_lfs_pointer(path: &Path) -> Option<bool> {
     fs::read(path).ok().map(|content| is_lfs_pointer(&content))
 }
 
-/// A stamp that changes with every write to a file. It contains the change time, which no program can set
-/// (except by moving the clock of the whole machine), so a file with an unchanged stamp was not written to.
+/// A stamp that changes with every write to a file. The stamp contains the change time, which no program can
+/// set (except by moving the clock of the whole machine), so a file with an unchanged stamp was not written
+/// to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamp {
     pub size: u64,

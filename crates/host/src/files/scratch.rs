@@ -10,8 +10,8 @@ use super::{LockAttempt, LockFile};
 
 /// File name of the lock in a temporary folder.
 const LOCK: &str = "lock";
-/// Name of the folder for the owner's files. It is next to the lock, so that it can be renamed without the
-/// lock.
+/// Name of the folder for the owner's files. The folder is next to the lock, so that it can be renamed
+/// without the lock.
 const CONTENT: &str = "content";
 
 /// Number of attempts to create a folder, because a concurrent clean-up may remove it before it is locked.

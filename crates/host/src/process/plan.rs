@@ -26,8 +26,8 @@ pub(super) struct SupervisorPlan {
     /// Descriptor of the file that lists the files that the tool opens; `None` if the tool is not observed.
     pub(super) opened: Option<RawFd>,
     pub(super) cpus: Option<Vec<usize>>,
-    /// The tool's whole environment. It is passed to the supervisor under prefixed names, so that no variable
-    /// for the tool affects the supervisor.
+    /// The tool's whole environment. Variables are passed to the supervisor under prefixed names, so that no
+    /// variable for the tool affects the supervisor.
     pub(super) env: BTreeMap<OsString, OsString>,
     pub(super) program: PathBuf,
     pub(super) args: Vec<OsString>,

@@ -69,8 +69,8 @@ struct Stack {
     depth: u64,
     /// The greatest distance; `None` if an amount is computed at run time.
     deepest: Option<u64>,
-    /// A register that holds the stack pointer minus a constant. It is later aligned and becomes the stack
-    /// pointer.
+    /// A register that holds the stack pointer minus a constant. The register is later aligned and becomes
+    /// the stack pointer.
     prepared: Option<(u32, u64)>,
 }
 

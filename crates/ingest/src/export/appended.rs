@@ -1,5 +1,5 @@
 //! The files that runs append to: `results.jsonl` of the torchbench runner, and the suites' `latency.csv` and
-//! `iree_latency.csv`. They get one line per process, so that readers can see the spread.
+//! `iree_latency.csv`. Each file gets one line per process, so that readers can see the spread.
 
 use serde_json::{Map, Value, json};
 

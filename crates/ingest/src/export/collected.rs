@@ -1,6 +1,6 @@
 //! Values that `--collect` took from a process, under the names of the torchbench runner. Like every metric
-//! of results.jsonl they are lists. These lists have one value, because it is taken once per process and not
-//! in each repetition.
+//! of results.jsonl they are lists. The lists of these values have one entry, because a value is taken once
+//! per process and not in each repetition.
 
 use std::collections::BTreeMap;
 

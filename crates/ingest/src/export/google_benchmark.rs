@@ -58,7 +58,7 @@ fn context(run: &Run) -> Value {
     put("library_version", context.library_version.as_deref().map(Value::from));
     put("library_build_type", context.library_build_type.as_deref().map(Value::from));
     put("json_schema_version", Some(Value::from(1)));
-    // Stored as text, like all user-defined context.
+    // The values are text, like all user-defined context.
     put(TESTBED, run.testbed.as_ref().map(|testbed| json!(testbed).to_string().into()));
     let axes: Axes = run
         .benchmarks

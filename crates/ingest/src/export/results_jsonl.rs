@@ -39,7 +39,7 @@ pub(super) fn write(run: &Run) -> ExportedRun {
     ExportedRun { bytes, lost, evidence_lost }
 }
 
-/// Returns whether readers interpret a metric correctly. They assume that less is better, so a rate would
+/// Returns whether readers interpret a metric correctly. Readers assume that less is better, so a rate would
 /// turn a regression into an improvement.
 fn is_written(metric: &Metric) -> bool {
     metric.better != Better::Higher

@@ -50,8 +50,8 @@ pub(crate) fn read(text: &str) -> Result<Run, BoxedFault> {
     Ok(run)
 }
 
-/// Returns the fault for a second list. It is rejected because some readers use the first of two lists and
-/// others the last.
+/// Returns the fault for a second list. A second list is rejected because some readers use the first of two
+/// lists and others the last.
 pub(super) fn second_list(json: &Scanner<'_>) -> BoxedFault {
     fault(json.at(), "`benchmarks` appears twice")
 }
@@ -68,7 +68,7 @@ pub(crate) type Axes = BTreeMap<String, BTreeMap<String, String>>;
 /// Labels of benchmarks that a file states outside of their rows.
 #[derive(Debug, Default)]
 pub(super) struct StatedLabels {
-    /// Those of each benchmark of a converted file.
+    /// The labels of each benchmark of a converted file.
     axes: Axes,
     /// The user's own context (`--benchmark_context=backend=cuda`), which all benchmarks share.
     fields: Vec<Field>,

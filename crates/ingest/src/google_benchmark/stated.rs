@@ -108,7 +108,7 @@ impl StatedRepetitions {
         let [real, cpu] = times.filter(|_| !self.summaries.is_empty())?;
         let cpu = if cpu.len() == real.len() { cpu } else { &[] };
         let wrong = |times: &[f64], at: usize| {
-            // Converted back to the printed unit, which shows the precision.
+            // The time is converted back to the printed unit, which shows its precision.
             let times: Vec<f64> = times.iter().map(|time| time / factor).collect();
             let stated = self.summaries.iter().filter(|(_, stated)| !stated[at].is_nan());
             let stated = stated.map(|(statistic, stated)| statistic.alone(stated[at]));

@@ -27,8 +27,8 @@ pub struct BisectionFacts {
     pub notes: Vec<String>,
 }
 
-/// Converts a position. It always fits, because a larger number of candidates is rejected before
-/// anything is measured.
+/// Converts a position. The number always fits, because more candidates are rejected before anything is
+/// measured.
 fn place(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }

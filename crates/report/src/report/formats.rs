@@ -199,8 +199,8 @@ fn word(value: &impl serde::Serialize) -> String {
 }
 
 /// Makes untrusted text safe. A spreadsheet executes a cell that begins like a formula, so such a cell gets
-/// an apostrophe in front (OWASP, "CSV Injection"). So does a cell that begins with `::`, because a log of
-/// GitHub Actions would execute the line. The exact text is in the JSON report.
+/// an apostrophe in front (OWASP, "CSV Injection"). A cell that begins with `::` gets one too, because a log
+/// of GitHub Actions would execute the line. The exact text is in the JSON report.
 fn text(text: &str) -> String {
     let flat = clean(&text.replace(['\r', '\n'], " "));
     let obeyed = flat.trim_start().starts_with(['=', '+', '-', '@']) || flat.trim_start().starts_with("::");

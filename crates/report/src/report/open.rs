@@ -49,8 +49,8 @@ fn at_an_end<'a>(rows: &[RowView<'a>], brief: bool) -> Text<'a> {
     }
 }
 
-/// Returns the processor times of open rows that changed. They decide nothing, but are more informative than
-/// times that other programs disturb.
+/// Returns the processor times of open rows that changed. Processor times decide nothing, but are more
+/// informative than times that other programs disturb.
 fn also_moved<'a>(view: &View<'a>, rows: &[RowView<'a>]) -> Text<'a> {
     let moved = view.moved_cpu_times(rows).take(NAMES).map(|row| {
         let change = format!("{} ({})", row.effect().unwrap_or_default(), row.interval().unwrap_or_default());

@@ -4,8 +4,8 @@
 //! A check is a function that examines one property and returns one [`Finding`] with a unique `id`; add it to
 //! the list that [`findings`] returns. Its inputs are in [`CheckContext`] and [`Workflows`].
 
-/// The advice to add workflows with `benchgate init`. It includes `--action`, which is required unless a
-/// release was installed.
+/// The advice to add workflows with `benchgate init`. The command includes `--action`, which is required
+/// unless a release was installed.
 macro_rules! init {
     ($does:literal) => {
         concat!("`benchgate init --action OWNER/REPO@COMMIT --runner LABELS`, in the suite's folder, ", $does)

@@ -9,7 +9,7 @@ pub enum Choice {
     None,
     /// The target runs on exactly this GPU.
     One(usize),
-    /// The target runs on one of these GPUs. It is unknown which, because the runtime and the drivers number
+    /// The target runs on one of these GPUs. Which one is unknown, because the runtime and the drivers number
     /// GPUs differently.
     AnyOf(Vec<usize>),
 }

@@ -38,8 +38,8 @@ const PROSE: usize = 100;
 const ENTRIES: usize = 20;
 /// Maximum number of rows in a table, unless everything is requested; the others are only counted.
 const ROWS: usize = 50;
-/// Marks where a line of a table may wrap. It has no width, can't occur in text (it is a hidden character),
-/// and is removed after wrapping.
+/// Marks where a line of a table may wrap. The mark has no width, can't occur in text (it is a hidden
+/// character), and is removed after wrapping.
 const BREAK: char = '\u{200b}';
 
 /// Renders a document. No line begins with `::`, wherever it comes from, because a log of GitHub Actions
