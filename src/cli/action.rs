@@ -153,8 +153,7 @@ fn invocation(
     }
     if origin == CodeOrigin::Unknown && inputs.get("github-token").is_some() {
         problems.push(
-            "code that may come from a fork is not measured in a job with a token: omit \
-            github-token"
+            "code that may come from a fork is not measured in a job with a token: omit github-token"
                 .to_owned(),
         );
     }

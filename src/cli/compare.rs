@@ -100,7 +100,7 @@ pub fn run(args: &CompareArgs, terminal: &Terminal) -> Result<ExitCode, CliError
     let rules = |policy: &Policy| Policy { sequential: Policy::default().sequential, ..policy.clone() };
     let foreign = recorded.as_ref().is_some_and(|recorded| rules(&recorded.policy) != Policy::default());
     // If both sides have the same commit, the run chose its own base and policy. A proposed change must use
-    // those of its base, as for `gate`.
+    // its base's, as for `gate`.
     if recorded.is_some() && args.policy.policy.is_none() && base.run.commit == head.run.commit {
         let is_of_a_suite = base.run.commit.is_some();
         if is_of_a_suite || foreign {
@@ -125,7 +125,7 @@ pub fn run(args: &CompareArgs, terminal: &Terminal) -> Result<ExitCode, CliError
     comparison.notes.extend(guesses::notes(&base.run, &head.run));
     comparison.notes.extend(args.policy.note_of_a_change()?);
     if foreign && args.policy.policy.is_none() {
-        // The file may come from a fork, so the report must say that the policy was in it.
+        // The file may come from a fork, so the report must say that the policy came from this file.
         let note = "judged by the policy in the run file, which differs from the default; --policy FILE selects another";
         comparison.notes.push(note.to_owned());
     }

@@ -224,7 +224,7 @@ impl SessionOfFiles {
 }
 
 /// Returns true if an unrecognized file of a folder could be a result that can't be read. `extensions` are
-/// those of all results of this side.
+/// the file extensions of all results of this side.
 fn may_be_result(path: &Path, content: FileContent, extensions: &HashSet<Option<&OsStr>>) -> bool {
     // The extension before the last one, as in `2.json.zip` or `2.json.part`.
     let inner = path.file_stem().map(Path::new).and_then(Path::extension);

@@ -376,8 +376,8 @@ fn declared(base: &SideRecord, expected: &[Expected]) -> Result<(), CliError> {
 /// exchanged, a regression would look like an improvement.
 fn on_schedule(file: &RunFile) -> Result<(), CliError> {
     let mut names: BTreeMap<&str, usize> = BTreeMap::new();
-    // The pipeline counts the head's benchmarks first, then those of the base only. A command counts as one
-    // benchmark.
+    // The pipeline counts the head's benchmarks first, then those that only the base has. A command counts as
+    // one benchmark.
     for name in [SideName::Head, SideName::Base] {
         for benchmark in file.side(name).into_iter().flat_map(|side| &side.benchmarks) {
             let next = names.len();

@@ -139,7 +139,7 @@ fn summary(session: &MeasuredRun, args: &RunArgs, options: TerminalOptions) -> R
         .filter(|(name, _)| ran(name))
         .collect();
     let name = file.display().to_string();
-    // The comparison only provides the displayed values, which equal those of `benchgate compare`.
+    // The comparison only provides the displayed values, which `benchgate compare` shows too.
     let comparison = super::report::compared(&name, &session.file)?;
     let outcomes = Outcomes::new(&sides, comparison.as_ref(), |side, benchmark| {
         log_of_failure(session, side, benchmark, file)

@@ -59,20 +59,20 @@ impl ShardArgs {
         let names: Vec<BenchmarkName> =
             plan.benchmarks.iter().map(|benchmark| BenchmarkName::new(&benchmark.name)).collect();
         if plan.suite_sha256 != suite_digest(sides, &names)? {
-            return Err(refused("configuration, lock, commit or sides differ from those of the plan"));
+            return Err(refused("configuration, lock, commit or sides differ from the plan's"));
         }
         let lead = sides.iter().find(|side| side.name == SideName::Head).or(sides.first());
         if lead.is_none_or(|side| side.config.policy.stored() != plan.gate) {
-            return Err(refused("the policy differs from that of the plan"));
+            return Err(refused("the policy differs from the plan's"));
         }
         let blocks = lead.map(|side| side.config.policy.sequential);
         if blocks
             .is_none_or(|blocks| (blocks.min_blocks, blocks.max_blocks) != (plan.min_blocks, plan.max_blocks))
         {
-            return Err(refused("the number of blocks differs from that of the plan"));
+            return Err(refused("the number of blocks differs from the plan's"));
         }
         if lead.and_then(|side| time_budget_ns(&side.config)) != plan.time_budget_ns {
-            return Err(refused("the time budget differs from that of the plan"));
+            return Err(refused("the time budget differs from the plan's"));
         }
         let all = counted(plan.shards.len(), "shard");
         let shard = Shard::new(&plan, number, self.attempt());

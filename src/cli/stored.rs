@@ -115,7 +115,7 @@ impl<'a> Baseline<'a> {
             return Ok(None);
         }
         let (sessions, folder) = (counted(count, "session"), folder.display());
-        // If the commit is that of a base, the sessions may have been committed after it.
+        // If the commit is a base, the sessions may have been committed after it.
         let is_head = self.repository.head()?.commit == self.commit;
         Ok(Some(if is_head {
             (

@@ -55,8 +55,8 @@ fn load_checked(
     if found.is_empty() { Ok(built.config) } else { Err(invalid(path, found)) }
 }
 
-/// Replaces the policy with that of the policy file, if the configuration has one. `named` is the file's name
-/// and the position of that name. Returns the problems of that file.
+/// Replaces the policy with the policy file's, if the configuration has one. `named` is the file's name and
+/// the position of that name. Returns the problems of that file.
 fn read_policy_file(
     part: &mut PolicyPart,
     config: &Path,

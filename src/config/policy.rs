@@ -327,7 +327,7 @@ fn numerics(root: ConfigView<'_, '_>, problems: &mut Collector) -> NumericsPolic
     policy
 }
 
-/// The bounds that `settings` gives, and for the rest those of `before`.
+/// The bounds in `settings`; bounds that it does not give are taken from `before`.
 fn tolerance(before: &NumericsTolerance, settings: ConfigView<'_, '_>) -> NumericsTolerance {
     let given = |key: &str, before: f64| settings.get(key).number().unwrap_or(before);
     NumericsTolerance {

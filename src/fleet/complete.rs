@@ -37,7 +37,7 @@ fn agrees(plan: &PlanFile, file: &RunFile) -> Vec<String> {
     let (mut wrong, mut edited) = (Vec::new(), Vec::new());
     let mut same = |what: &str, same: bool| {
         if !same {
-            wrong.push(format!("the {what} differs from that of the plan"));
+            wrong.push(format!("the {what} differs from the plan's"));
         }
     };
     // Another version could have stopped at a different look.

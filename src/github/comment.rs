@@ -217,7 +217,7 @@ impl Client {
         let all: Vec<Comment> = self.list("list the comments", &path, Some).await?;
         let mut ours: Vec<(Comment, Marker)> = all
             .into_iter()
-            // Only the author's own comments count, because those of other users may contain any marker.
+            // Only the author's own comments count, because other users' comments may contain any marker.
             .filter(|comment| comment.user.as_ref().is_some_and(|user| user.login == author))
             .filter_map(|comment| {
                 let marker = Marker::from_comment(comment.body.as_deref()?)?;

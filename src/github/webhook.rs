@@ -1,4 +1,4 @@
-//! Sends a signed message to any URL, for example that of a chat system.
+//! Sends a signed message to any URL, for example to a chat system.
 
 use std::time::Duration;
 

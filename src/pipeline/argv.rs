@@ -131,8 +131,8 @@ impl Execution {
     }
 
     /// The command line of `iree-run-module` that writes each output to a file, as `.npy` or as raw bytes
-    /// depending on the file's name. Its allocator statistics are those of a single call, which makes them
-    /// exactly comparable: a timed loop has several calls in flight.
+    /// depending on the file's name. Its allocator statistics cover a single call, so they can be compared
+    /// exactly: a timed loop has several calls in flight.
     pub(super) fn verify(&self, outputs: &[TensorFile]) -> Vec<OsString> {
         let mut args = self.common();
         args.push("--print_statistics".into());

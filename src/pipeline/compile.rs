@@ -77,7 +77,7 @@ pub(super) fn urgency(job: &CompileJob<'_>) -> Priority {
     Priority::Compile { bytes: fs::metadata(job.source).map_or(0, |source| source.len()) }
 }
 
-/// Compiles a module, or returns that of an earlier run.
+/// Compiles a module, or returns an earlier run's module.
 pub(super) async fn compile(host: &Host<'_>, job: &CompileJob<'_>) -> Staged<Compiled> {
     let key = key(host, job)?;
     let started = Instant::now();
@@ -255,7 +255,7 @@ pub(super) fn printed_error(said: &str) -> StageFailure {
 }
 
 /// The exception that ended a Python program. A traceback lists the calls before the exception; if there are
-/// several tracebacks, the last one is that of the uncaught exception.
+/// several tracebacks, the last one belongs to the uncaught exception.
 fn raised(stderr: &str) -> Option<&str> {
     let (_, calls) = stderr.rsplit_once("Traceback (most recent call last):")?;
     calls.lines().find(|line| line.starts_with(|first: char| !first.is_whitespace())).map(str::trim)

@@ -17,8 +17,8 @@ pub(super) fn gpus<'a>(mut used: impl Iterator<Item = UsedDevice<'a>>) -> Arc<Gp
     Arc::new(if wanted { Gpus::find() } else { Gpus::default() })
 }
 
-/// The GPU of a target's device. As for the tools, the target's own variables take precedence over those of
-/// this process.
+/// The GPU of a target's device. As for the tools, the target's own variables take precedence over this
+/// process's.
 pub(super) fn chosen(gpus: &Gpus, device: &str, env: &BTreeMap<String, String>) -> Choice {
     let variables = DeviceKind::from_uri(device).facts().visible;
     let value = |name: &&str| env.get(*name).cloned().or_else(|| std::env::var(name).ok());

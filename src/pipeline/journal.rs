@@ -148,7 +148,7 @@ impl Journal {
             let lock = match LockFile::try_take(&path).map_err(PipelineError::io("lock", &path))? {
                 LockAttempt::Taken(lock) => lock,
                 // A job on another machine, which shares this folder over a network, does not disturb this
-                // job's measurements, and this job does not disturb those of the other one.
+                // job's measurements, nor does this job disturb its measurements.
                 LockAttempt::Held(Some(owner)) if !owner.shares_the_machine_with(&Owner::this_process()) => {
                     continue;
                 }

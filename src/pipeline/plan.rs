@@ -67,7 +67,7 @@ impl SideInput {
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
     names: Vec<Regex>,
-    /// The tags of which a model needs at least one; if empty, all models are selected.
+    /// A model needs at least one of these tags; if there are none, all models are selected.
     tags: Vec<String>,
 }
 

@@ -235,7 +235,7 @@ pub(super) async fn check<'a>(
         prepared.lints.push(Lint::new(LintCode::Unobserved, why));
     }
     if let Some(artifact) = &mut prepared.artifact {
-        // If the files of a side are unknown, they must not count as equal to those of the other side.
+        // If the files of a side are unknown, they must not count as equal to the other side's.
         let loaded = loaded.as_deref().unwrap_or(planned.side.name.as_str());
         let key = KeyBuilder::new("execution/5").text("given", &artifact.execution_sha256);
         artifact.execution_sha256 = key.text("loaded", loaded).finish();

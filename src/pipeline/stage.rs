@@ -243,7 +243,7 @@ pub(super) struct Prepared<'a> {
     pub(super) execution: Option<Execution>,
     /// Outputs of the verified call, until both sides are available.
     pub(super) outputs: Option<Outputs>,
-    /// True if a later call had other inputs than the first one.
+    /// True if the inputs of a later call differed from those of the first one.
     pub(super) had_other_inputs: bool,
 }
 

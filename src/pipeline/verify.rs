@@ -44,7 +44,7 @@ pub(super) struct VerifiedModule {
     pub(super) peak_device_memory: Option<u64>,
     /// The files that this call opened, if they could be observed.
     pub(super) opened: Option<Opened>,
-    /// Its outputs, if they are compared with those of the other side.
+    /// Its outputs, if they are compared with the other side's.
     pub(super) outputs: Option<Outputs>,
     /// A description of how a later call differs from the first one, if it does.
     pub(super) stateful: Option<String>,
@@ -252,7 +252,7 @@ fn differs(
     Ok(differ.then(|| "a second call in the same process gives different results from the first".to_owned()))
 }
 
-/// Reports a later call with other inputs that returned different results than a first call with them.
+/// Reports a later call whose results differ from those of a first call with the same other inputs.
 fn remembers(planned: PlannedBenchmark<'_>, later: &LaterCalls) -> Staged<Option<String>> {
     let Some([alone, third]) = &later.with_others else { return Ok(None) };
     // Byte-equal outputs count as the same, even if none of their elements is finite.
@@ -267,8 +267,8 @@ fn remembers(planned: PlannedBenchmark<'_>, later: &LaterCalls) -> Staged<Option
     Ok(None)
 }
 
-/// The verification of a module whose number of outputs differs from that of its reference. In this case the
-/// tool can't write the outputs, so it is run again without writing them.
+/// The verification of a module that has more or fewer outputs than its reference. In this case the tool
+/// can't write the outputs, so it is run again without writing them.
 async fn other_count(
     host: &Host<'_>,
     failed: &Finished,
@@ -287,7 +287,7 @@ async fn other_count(
     }))
 }
 
-/// The mismatch between the types of a call's results and those of raw reference files, if there is one.
+/// The mismatch between the types of a call's results and of raw reference files, if there is one.
 fn other_type(call: &Finished, expected: &[Option<String>]) -> Option<(VerifyCode, String)> {
     let found = printed_types(&String::from_utf8_lossy(&call.stdout));
     let wanted = expected.iter().enumerate().filter_map(|(index, wanted)| Some((index, wanted.as_ref()?)));
@@ -344,9 +344,9 @@ async fn steady_outputs(
     Ok(if same { once } else { Vec::new() })
 }
 
-/// Compares outputs with the reference. If the reference can't be read, the stage fails: this is a mistake in
-/// the suite because of which nothing would ever be verified, and a gate that checks no output must not look
-/// like one that does.
+/// Compares outputs with the reference. If the reference can't be read, the stage fails: this mistake in the
+/// suite would keep any output from being verified, and a gate that checks no output must not look like one
+/// that does.
 fn compare(
     planned: PlannedBenchmark<'_>,
     outputs: &[TensorFile],

@@ -92,7 +92,7 @@ impl Newest<'_> {
                 None if name::is_acceptance(&file) => {}
                 _ => self.faults.push(Fault {
                     path: self.folder.path(&file),
-                    why: "its name is not that of a run".to_owned(),
+                    why: "it is not named like a run".to_owned(),
                 }),
             }
         }

@@ -108,7 +108,7 @@ pub(super) fn acceptance_file(created: &str, sha256: &str) -> Option<String> {
     Some(format!("{}-{ACCEPTANCE}-{}.json", stamp(created)?, sha256.get(..8).unwrap_or(sha256)))
 }
 
-/// Returns whether a file name is that of an acceptance.
+/// Returns whether a file is an acceptance, by its name.
 pub(super) fn is_acceptance(file: &str) -> bool {
     let Some(stem) = file.strip_suffix(".json") else { return false };
     let mut parts = stem.split('-');

@@ -181,8 +181,8 @@ impl Files for Branch<'_> {
     }
 }
 
-/// A baseline in a commit's tree, which is read-only. A gate reads the baseline of the merge base rather than
-/// that of the working tree; otherwise a pull request could supply the baseline that judges it.
+/// A baseline in a commit's tree, which is read-only. A gate reads the merge base's baseline rather than the
+/// working tree's; otherwise a pull request could supply the baseline that judges it.
 #[derive(Debug)]
 pub struct CommitTree<'a> {
     repository: &'a Repository,

@@ -55,8 +55,8 @@ pub fn summarise(
     Some(file)
 }
 
-/// The ratios of one benchmark to the reference toolchain. `None` if the artifacts of the reference
-/// are unknown, because these ratios could then not be compared with those of other sessions.
+/// The ratios of one benchmark to the reference toolchain. `None` if the artifacts of the reference are
+/// unknown, because these ratios could then not be compared with other sessions' ratios.
 fn anchored(anchor: &Anchor, name: &BenchmarkName) -> Option<AnchoredRecord> {
     let artifact = anchor.artifacts.get(name)?.clone();
     let ratios = anchor.ratios.iter().filter(|((benchmark, _), _)| benchmark == name);

@@ -96,7 +96,7 @@ impl ToolchainError {
                 "the server's file does not have the hash in the configuration: find out why before changing `sha256`"
             }
             Self::WrongCommit { .. } => {
-                "correct the pin in benchgate.toml: its commit or its version is not that of these tools"
+                "correct the pin in benchgate.toml: its commit or its version does not match these tools"
             }
             Self::MissingTool { .. } => "check that the wheels or the build tree are complete",
             Self::Tampered { .. } => {

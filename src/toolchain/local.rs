@@ -12,8 +12,8 @@ use crate::config::Pin;
 use crate::model::{Event, Progress, Toolchain};
 use crate::process::Cancel;
 
-/// Folders that may contain the programs: the top of the tree, and those of an install tree or a CMake build
-/// tree.
+/// Folders that may contain the programs: the top of the tree, and the folders of an install tree or a CMake
+/// build tree.
 const FOLDERS: &[&str] = &["", "bin", "tools", "install/bin"];
 
 /// The tools below `root`, with the commits that they report. A tree may change at any time, so it is

@@ -136,7 +136,8 @@ impl Lock {
             .collect();
         fitting.sort_by_key(|env| std::cmp::Reverse(minor(&env.python)));
         if fitting.is_empty() {
-            // Lists only this environment's Python versions, because those of the others would not help.
+            // Lists only this environment's Python versions, because other environments' versions would not
+            // help.
             let found: BTreeSet<String> = self
                 .python
                 .iter()

@@ -389,7 +389,7 @@ fn tools_of_another_commit_than_the_pin_are_not_run() {
     let outcome = There::new(&bundle).run(&[]).expect_code(20);
     // The first line contains the folder into which the bundle was unpacked.
     let messages = outcome.messages();
-    insta::assert_snapshot!(messages.lines().last().unwrap(), @"hint: correct the pin in benchgate.toml: its commit or its version is not that of these tools");
+    insta::assert_snapshot!(messages.lines().last().unwrap(), @"hint: correct the pin in benchgate.toml: its commit or its version does not match these tools");
 }
 
 #[test]

@@ -58,7 +58,7 @@ fn tools_that_are_not_the_pinned_ones_are_an_error_with_its_fix_and_exit_20() {
       "level": "error",
       "what": "failed to verify the compiler in tools: expected commit [DIGEST], found [DIGEST]",
       "why": "benchgate measures only with the pinned tools.",
-      "fix": "correct the pin in benchgate.toml: its commit or its version is not that of these tools"
+      "fix": "correct the pin in benchgate.toml: its commit or its version does not match these tools"
     }
     "#);
 }

@@ -125,7 +125,7 @@ fn a_finding_about_two_measures_of_a_benchmark_names_neither() {
     world.write("base.json", bencher(100.0).to_string());
     world.write("head.json", bencher(101.0).to_string());
     let said = world.run(["compare", "base.json", "head.json"]).expect_code(11).said();
-    assert!(said.contains("(no verdict): p: base: one process measured once"), "{said}");
+    assert!(said.contains("(no verdict): p: base: a process measured only once"), "{said}");
 }
 
 #[test]

@@ -13,9 +13,9 @@ use super::{Interval, Method, Policy, Reason, Row, TestKind};
 /// Returns the question for the classical test; `None` if the test can't be run, which settles the row.
 /// `asked` is the default test's question; its other conditions of a pass apply to every test.
 ///
-/// The p-values are those of the textbook, for the hypothesis of no difference; the floor then decides
-/// whether the estimate is large enough to fail. The classical tests assume that repetitions of one process
-/// are independent. Repetitions are not independent, which is why these tests are not the default.
+/// The p-values are the textbook's, for the hypothesis of no difference; the floor then decides whether the
+/// estimate is large enough to fail. The classical tests assume that repetitions of one process are
+/// independent. Repetitions are not independent, which is why these tests are not the default.
 pub fn question(row: &mut Row, open: &Open, policy: &Policy, asked: Option<Question>) -> Option<Question> {
     // Both tests ignore the spread between processes.
     row.lints.retain(|lint| lint.code != LintCode::AssumedSpread);

@@ -28,7 +28,7 @@ const STABILITY_HINT: f64 = 0.4;
 /// p-value at which a row does not pass because more of head's repetitions lie far from the rest.
 const FAR_SHARE_LIMIT: f64 = 0.005;
 /// p-value of the tail up to which a row does not pass at the last look, if head's stalls raise its mean by
-/// more than the tolerance: that of two stalls of head and none of base. Before the last look, such a row is
+/// more than the tolerance: the p of two stalls of head and none of base. Before the last look, such a row is
 /// measured further.
 pub(super) const TAIL_LIMIT: f64 = 0.26;
 /// p-value up to which a row does not pass because head's slow processes take longer than base's, so that the

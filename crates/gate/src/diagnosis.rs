@@ -44,7 +44,7 @@ pub fn of_row(base: &Readings, head: &Readings, evidence: Option<&Evidence>) -> 
 fn of_series(readings: &Readings, side: SideName) -> Vec<Lint> {
     let mut lints = Vec::new();
     if readings.stats.processes == 1 && readings.stats.samples <= 1 {
-        lints.push(Lint::new(LintCode::SingleRepetition, format!("{side}: one process measured once")));
+        lints.push(Lint::new(LintCode::SingleRepetition, format!("{side}: a process measured only once")));
     }
     if readings.summaries_only {
         lints.push(Lint::new(LintCode::AggregatesOnly, format!("{side}: only summaries were kept")));

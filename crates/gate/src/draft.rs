@@ -395,8 +395,8 @@ fn contradiction(base: &Readings, head: &Readings) -> Option<String> {
 }
 
 /// Returns why programs that look identical were not shown to be equally fast although each side has more
-/// than one block: the sides differ by more than a pass may hide. Their times then decide like those of any
-/// other row.
+/// than one block: the sides differ by more than a pass may hide. Their times then decide as in any other
+/// row.
 fn disagreement(base: &Readings, head: &Readings, together: bool, tolerance: f64) -> Option<String> {
     const OF_ONE_BLOCK: usize = 2;
     let checked = [base, head].iter().all(|side| side.has_ratio() && side.clean.len() > OF_ONE_BLOCK);
@@ -529,9 +529,9 @@ fn metric_draft(
                 return Draft::settled(row);
             }
             // A few processes on a busy host can differ by this much. With more blocks, identical sides
-            // should agree; otherwise a different program ran, and the times are judged like those of any
-            // other row. The same applies to other sessions, because a machine that became slower is not a
-            // baseline either.
+            // should agree; otherwise a different program ran, and the times are judged as in any other row.
+            // The same applies to other sessions, because a machine that became slower is not a baseline
+            // either.
             Some(detail) => row.lints.push(Lint::new(LintCode::Disturbed, detail)),
         }
     }

@@ -53,8 +53,9 @@ pub struct Quickest {
     /// Share of the pairs whose difference has the opposite sign of the effect and at least half its size; 0
     /// if the differences only scatter around the effect.
     pub opposed: f64,
-    /// Log ratio of head's quickest repetition to that of the slowest of base's [`UNMATCHED`] quickest processes:
-    /// positive if each of these has a repetition that is faster than any of head's.
+    /// Log ratio between head's quickest repetition and the quickest one in the slowest of base's
+    /// [`UNMATCHED`] quickest processes: positive if each of these has a repetition that is faster than any
+    /// of head's.
     pub behind: f64,
 }
 
@@ -62,7 +63,8 @@ pub struct Quickest {
 /// are equal, the four quickest processes are all base's with a probability of at most 1/16.
 pub const UNMATCHED: usize = 4;
 
-/// Level of a sign test at which the quickest repetitions show another effect than all repetitions together.
+/// Level of a sign test at which the quickest repetitions show a different effect than all repetitions
+/// together.
 const OTHER_EFFECT: f64 = 0.05;
 
 impl Quickest {

@@ -178,8 +178,8 @@ pub fn gather(
 /// either direction.
 const LEAST_FOR_RUNS: usize = 5;
 
-/// Probability up to which an excess of slow processes in head is not attributed to chance: that of three
-/// slow processes of head and none of base.
+/// Probability up to which an excess of slow processes in head is not attributed to chance: the probability
+/// of three slow processes of head and none of base.
 const UNEVEN_LIMIT: f64 = 0.13;
 
 /// Probability that a rise of the mean is due to chance, up to which a row does not pass even if the rise

@@ -176,7 +176,7 @@ impl Earlier {
 
     /// Returns the slowdown of the newest session, or of the sessions before it, relative to the earlier
     /// level, or to the first sessions if they are clearly better. `None` if the newest session does not
-    /// continue a slowdown. `storing` is that of [`super::StoredSessions`]; `assumed_sd` is the spread
+    /// continue a slowdown. `storing` is the field of [`super::StoredSessions`]; `assumed_sd` is the spread
     /// between sessions that is assumed while they are few.
     pub fn judge(&self, question: &GradualQuestion) -> Option<Gradual> {
         let of_level = self.since_level(question);

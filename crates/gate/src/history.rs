@@ -43,7 +43,7 @@ impl<'a> From<&'a [Run]> for StoredSessions<'a> {
     }
 }
 
-/// Returns the sessions that head may be compared with: those of its testbed. If either side has no
+/// Returns the sessions of head's testbed, which head may be compared with. If either side has no
 /// fingerprint, the comparison's own lints report it.
 pub fn same_testbed<'a>(head: &Run, sessions: &'a [Run]) -> Vec<&'a Run> {
     sessions.iter().filter(|session| is_same_testbed(head, session)).collect()
@@ -64,7 +64,7 @@ struct Costs<'a> {
     /// Sessions that are excluded because they were slow, in the same form.
     slow: Vec<(usize, f64)>,
     now: Option<f64>,
-    /// True if a stored session has a value of which no ratio can be formed.
+    /// True if a stored session has a value that allows no ratio.
     has_zero: bool,
     /// Costs in sessions on earlier days.
     earlier: Vec<EarlierCosts>,
@@ -86,7 +86,7 @@ pub struct Sessions<'a> {
 }
 
 impl<'a> Sessions<'a> {
-    /// Indexes `runs`, oldest first; `slow` and `earlier` are those of [`StoredSessions`].
+    /// Indexes `runs`, oldest first; `slow` and `earlier` are fields of [`StoredSessions`].
     pub fn new(runs: &[&'a Run], slow: &[&'a Run], earlier: &'a [EarlierSessions], head: &'a Run) -> Self {
         let best = best_exact(runs, earlier, head);
         let mut rows = costs(runs, slow, head);

@@ -9,8 +9,8 @@ pub const LEVEL_SESSIONS: usize = 5;
 
 /// Evidence at which a slowdown is certain, or certainly over: the logarithm of a thousand.
 const CERTAIN: f64 = 7.0;
-/// Largest contribution of one session, chosen so that two are needed: a single outlier must not change the
-/// verdict.
+/// Largest contribution of one session. At least two sessions are needed, because a single outlier must not
+/// change the verdict.
 const OF_ONE: f64 = 5.0;
 /// Evidence at which the sessions before and after an improvement form two levels. More evidence is needed
 /// than for a slowdown, because the dividing session is chosen among many, and one lucky night must not make
@@ -196,7 +196,7 @@ fn improvement(good: &[f64], scale: f64, floor: f64) -> Option<usize> {
 }
 
 /// Returns whether the last of these sessions show that a slowdown from `center` to `slow` is over, by a
-/// cumulative sum of the log likelihood ratio between the two levels. `storing` is that of
+/// cumulative sum of the log likelihood ratio between the two levels. `storing` is the field of
 /// [`super::StoredSessions`].
 pub(super) fn is_over(costs: &[f64], (center, slow): (f64, f64), scale: f64, storing: bool) -> bool {
     let distance = (slow - center) / scale;

@@ -226,9 +226,9 @@ fn sessions_of_summaries(summaries: &[Summary], better: Better) -> Vec<SessionRe
     summaries.chunk_by(|a, b| a.session == b.session).filter_map(of_session).collect()
 }
 
-/// Returns the disturbance of a session of which only a summary was kept: from its quartiles and the interval
-/// of its median, if stated. Its standard deviation, which a few extreme values can make large, is only used
-/// without them.
+/// Returns the disturbance of a session for which only a summary was kept: from its quartiles and the
+/// interval of its median, if stated. Its standard deviation, which a few extreme values can make large, is
+/// only used without them.
 fn stated_disturbance(summary: &Summary) -> Option<f64> {
     /// Distance between the quartiles of a normal distribution, in standard deviations; and the range that
     /// holds 99 % of its values.

@@ -302,7 +302,7 @@ fn got_further(expectation: &Expectation, side: &Benchmark, failure: FailureKind
 }
 
 /// Returns the verdict about a benchmark that is expected to fail. `None` if the usual rules decide: nothing
-/// is expected, it fails in another way than expected, or it worked at base.
+/// is expected, it does not fail as expected, or it worked at base.
 pub fn status(pair: Matched<'_>, rules: &Rules<'_>) -> Option<Status> {
     let head = pair.head?;
     let expectation = rules.expectation(&head.name)?;

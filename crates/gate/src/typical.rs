@@ -30,8 +30,8 @@ impl ShownSides {
 }
 
 impl Row {
-    /// Returns the values to show for both sides. The values of one session agree with the effect; those of
-    /// different sessions do so unless the effect is more than their ratio.
+    /// Returns the values to show for both sides. The ratio of the values is the effect, except for different
+    /// sessions if the effect is not only their ratio.
     ///
     /// Effects are estimated from pairs of processes, so the locations of the two sides don't have exactly
     /// the estimated ratio. The level of both sides together (the geometric mean of their locations) is

@@ -95,8 +95,8 @@ fn without_identity(run: &Run) -> Run {
 }
 
 /// Checks that no block of a metric is left out: blocks must be complete and consecutive from the first one,
-/// and their number must be that of a look of the schedule. Otherwise the writer of the result could omit
-/// slow blocks.
+/// and the schedule must have a look after this number of blocks. Otherwise the writer of the result could
+/// omit slow blocks.
 fn left_out(row: &Row, sides: [Option<&Benchmark>; 2], policy: &Policy) -> Option<String> {
     let metric = row.metric.as_ref()?;
     // Compilations form pairs, and processes form quadruples.

@@ -59,7 +59,7 @@ pub fn lints(base: &Benchmark, head: &Benchmark, together: bool) -> Vec<Lint> {
     let detail = match (&base.reference64_sha256, &head.reference64_sha256) {
         (None, Some(_)) => "head adds an fp64 reference, which can make a larger error acceptable",
         (Some(old), Some(new)) if old != new && !other_reference(base, head) => {
-            "head has another fp64 reference than base"
+            "head's fp64 reference differs from base's"
         }
         _ => return Vec::new(),
     };
@@ -83,8 +83,8 @@ pub fn model_changed(base: &Benchmark, head: &Benchmark) -> bool {
     has_other_reference(base, head) || head.verification.as_ref().is_some_and(|found| found.model_changed)
 }
 
-/// Returns the finding that labels, or the work of a call, differ: foreign results and those of commands identify
-/// benchmarks by name and labels.
+/// Returns the finding that labels, or the work of a call, differ: results of commands and of foreign tools
+/// identify benchmarks by name and labels.
 fn other_axis(base: &Benchmark, head: &Benchmark) -> Option<Lint> {
     let axis = base.differing_preparation(head).or_else(|| base.differing_axis(head));
     let axis = axis.or_else(|| work_per_call::difference(base, head))?;

@@ -155,7 +155,7 @@ pub(super) fn processes(benchmark: &mut Benchmark, metric: Metric, scale: f64, p
     }
 }
 
-/// Adds a metric of which only a summary in the tool's unit was kept.
+/// Adds a metric for which only a summary in the tool's unit was kept.
 pub(super) fn summary(benchmark: &mut Benchmark, metric: Metric, scale: f64, summary: Summary) {
     let main = metric.name == Metric::LATENCY.name;
     check_summary(benchmark, &[], &summary);

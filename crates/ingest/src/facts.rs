@@ -174,7 +174,7 @@ const VERDICTS: &str = "status result outcome state verdict verification verifie
 const DENIALS: &str = "false fail fails failed failure error errors errored wrong incorrect mismatch mismatched invalid \
     timeout crash crashed oom killed aborted diverged bad";
 
-/// Words of which the names of error messages consist.
+/// Words that make up the names of error messages.
 const ERRORS: &str =
     "error errors exception failure failures failed fault crash crashed traceback aborted oom";
 const OF_ERRORS: &str = "message msg text type code count num reason detail details last runtime compile compiler build run is has did";
@@ -336,8 +336,8 @@ pub(super) fn is_verdict(name: &str, value: &str) -> bool {
         && !is_absent(value)
 }
 
-/// Returns whether a field states the version of a program, which may be what changed, unlike those of the
-/// machine.
+/// Returns whether a field states the version of a program, which may be the change itself, unlike versions
+/// of the machine.
 fn is_version(name: &str) -> bool {
     let lower = name_words(name);
     let words = words(&lower);

@@ -58,8 +58,8 @@ pub enum Format {
     CompiledCode,
 }
 
-/// The unit of which one file contains several. A verdict about the program depends on the differences at the
-/// next higher level, which the file does not show.
+/// The unit that one file contains several times. A verdict about the program depends on the differences at
+/// the next higher level, which the file does not show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
 #[strum(serialize_all = "lowercase")]
 pub enum Level {
@@ -70,7 +70,7 @@ pub enum Level {
 }
 
 impl Format {
-    /// Returns the unit of which one file in this format contains several.
+    /// Returns the unit that one file in this format contains several times.
     pub const fn level(self) -> Level {
         match self {
             Self::RunJson | Self::HyperfineJson | Self::JmhJson | Self::LatencyCsv | Self::ResultsJsonl => {

@@ -93,7 +93,7 @@ fn is_impossible(stated: &Summary) -> bool {
     let (low, high) = stated.interval.unzip();
     let range = stated.max.zip(stated.min).map(|(max, min)| max - min);
     let skew = stated.mean.zip(stated.median).map(|(mean, median)| (mean - median).abs());
-    // Nothing follows from a missing deviation, or from that of a single repetition.
+    // Nothing follows from a missing deviation, or from the deviation of a single repetition.
     let deviation = stated.stddev.filter(|_| stated.n != Some(1));
     let centre = stated.mean.or(stated.median).map_or(0.0, open);
     let is_wider = |one: Option<f64>, two: Option<f64>| {

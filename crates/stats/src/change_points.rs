@@ -101,7 +101,7 @@ pub fn change_points(values: &[f64]) -> Vec<ChangePoint> {
         .collect()
 }
 
-/// Returns the earliest and latest cut whose squared error is within [`PLAUSIBLE`] of that of the cut at
+/// Returns the earliest and latest cut whose squared error is at most [`PLAUSIBLE`] above that of the cut at
 /// `at`.
 fn plausible(values: &[f64], at: usize, wander: f64) -> (usize, usize) {
     let cost = |cut: usize| squared_error(&values[..cut]) + squared_error(&values[cut..]);

@@ -42,7 +42,7 @@ struct AskedShift {
 /// its test is valid for any noise that is independent of the sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Blur {
-    /// Repetitions fall on a grid, for example that of a scheduler's slices.
+    /// Repetitions fall on a grid, such as a scheduler's slices.
     Grid,
     /// Hardly any two repetitions agree.
     Scattered,

@@ -56,7 +56,7 @@ const PROCESS: f64 = 0.015;
 const LINEAR: f64 = 1.5;
 const QUADRATIC: f64 = 30.0;
 const MODES: f64 = 0.6;
-/// Assumed disturbance of a session that was measured once: that of a loaded machine.
+/// Assumed disturbance of a session that was measured once, as on a loaded machine.
 const UNSEEN: f64 = 0.15;
 /// Largest disturbance that is counted for time lost to interruptions or spent waiting. A machine that is
 /// this busy shows its modes, and losing more time doesn't make medians differ more.

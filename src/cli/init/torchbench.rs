@@ -177,10 +177,8 @@ fn tables(models: &[String], checkout: &str, settings: Option<&Settings>) -> Str
         let _ = write!(text, "\n[[model]]\nname = \"{model}\"\nsource = \"torchbench:{model}\"\n");
         let Some(settings) = settings else { continue };
         if settings.only_trains(model) {
-            text.push_str(
-                "# PyTorch's runner only trains it, which IREE can't do.\ncompile = \
-            false\noptions = { test = \"train\" }\n",
-            );
+            text.push_str("# PyTorch's runner only trains it, which IREE can't do.\n");
+            text.push_str("compile = false\noptions = { test = \"train\" }\n");
             continue;
         }
         match settings.dtype(model) {

@@ -171,8 +171,8 @@ fn read(folder: &Path, output: &str, path: &Path) -> Result<Vec<u8>, String> {
     files::read_bounded(&real, MOST).map_err(|error| format!("left an unreadable `{output}`: {error}"))
 }
 
-/// Compares each command of head with that of base after all processes: its outputs, the files that its lines
-/// name, and what its processes leave for later ones. Adds the results to head's benchmarks.
+/// Compares each command of head with base's after all processes: its outputs, the files that its lines name,
+/// and what its processes leave for later ones. Adds the results to head's benchmarks.
 pub(in crate::pipeline) fn compare_outputs(
     sides: &[PreparedSide<'_>],
     file: &mut RunFile,

@@ -139,7 +139,7 @@ fn record(
         let lints_of_row = row.into_iter().flat_map(|row| row.lints.iter().cloned());
         let killed = entry.process.failure.clone().filter(|_| entry.killed);
         for lint in lints_of_row.chain(killed.map(|why| Lint::new(LintCode::Killed, why))) {
-            // Each problem is compared with those of the other side.
+            // Each problem is compared with the other side's.
             let is_problem = lint.code == LintCode::ReportedProblem;
             if lints.iter().all(|known| known.code != lint.code || is_problem && *known != lint) {
                 lints.push(lint);

@@ -70,7 +70,7 @@ fn undisturbed(wall: Duration, busy: Duration) -> Duration {
 /// Maximum ratio of a process's wall-clock time to its estimated undisturbed time.
 const MOST_WAITING: u32 = 3;
 
-/// Adds the measurements of the next process to those of its slot.
+/// Adds the measurements of the next process to its slot.
 ///
 /// # Errors
 /// The reason why the process did not measure the same thing.

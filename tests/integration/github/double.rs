@@ -96,7 +96,7 @@ impl Double {
         self.with(|state| state.faults.push_back((method, path, fault)));
     }
 
-    /// Makes the token that of a person. Such a token may ask for its owner's login.
+    /// Makes the token a person's. Such a token may ask for its owner's login.
     pub fn personal(&self) {
         self.with(|state| state.installation = false);
     }

@@ -13,8 +13,8 @@ pub(super) fn compared(base: &str, head: &str) -> Outcome {
     world.run(["compare", "base", "head", "--between-cv", "0.1%", "--fail-on", FAIL_ON])
 }
 
-/// Compares an honest file with itself, which passes (or is inconclusive, where a file has one value of each
-/// benchmark), and with each edit of it, which is neither.
+/// Compares an honest file with itself, which passes (or is inconclusive, if the file has one value per
+/// benchmark), and with each edit of the file, which must do neither.
 pub(super) fn none_is_green(tool: &str, honest: &str, edits: &[(&str, &str)]) {
     let honestly = compared(honest, &format!("{honest}\n"));
     assert!(matches!(honestly.code, Some(0 | 11)), "{tool}: {}", honestly.said());

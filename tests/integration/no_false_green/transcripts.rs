@@ -95,7 +95,7 @@ fn results_of_two_tools_in_one_file_are_an_error() {
     let mut greens = Greens::default();
     greens.check("a kernel of another kind with a wrong result", &compared(&[driver('y')], &[driver('n')]));
     greens.none(1);
-    // Names of Google Benchmark may begin like those of Go.
+    // Names in Google Benchmark may begin like names in Go.
     let named = console(100).replace("BM_a ", "BenchmarkSum/8 ");
     let log = format!("note: model, mean ms, a log's words\n{named}");
     compared(std::slice::from_ref(&log), &[log.replace("100 ns", "101 ns")]).expect_code(11);

@@ -55,7 +55,7 @@ pub struct Divergence {
     #[serde(default, with = "number::optional")]
     #[schemars(with = "Option<Number>")]
     pub error: Option<f64>,
-    /// The most of it that was allowed; absent for types that have no rounding.
+    /// The largest allowed value of this error; absent for types that have no rounding.
     #[serde(default, with = "number::optional")]
     #[schemars(with = "Option<Number>")]
     pub allowed_error: Option<f64>,

@@ -382,7 +382,7 @@ impl Exactness {
         Some(Self { output: distance(output), reference: distance(reference) })
     }
 
-    /// Returns whether the output's error is comparable with that of the reference.
+    /// Returns whether the output's error is comparable with the reference's.
     fn is_no_worse_than_reference(&self) -> bool {
         let (output, eager) = (&self.output, &self.reference);
         output.total.is_finite()

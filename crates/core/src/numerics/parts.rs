@@ -11,10 +11,10 @@ use super::tensor::{DType, Tensor};
 const LOST: f64 = 0.5;
 /// Minimum number of values in a part: fewer can be small by chance.
 const LEAST_VALUES: u64 = 8;
-/// The error of a lost part exceeds that of the others by this factor: the rounding of large terms, which all
-/// parts share, may be larger than a small part.
+/// The error of a lost part exceeds the other parts' error by this factor: the rounding of large terms, which
+/// all parts share, may be larger than a small part.
 const SHARED: f64 = 16.0;
-/// The error of a lost part exceeds that of the reference, if known, by this factor: a part that consists of
+/// The error of a lost part exceeds the reference's error, if known, by this factor: a part that consists of
 /// rounding errors even in the reference can't be lost.
 const EAGER: f64 = 4.0;
 /// Number of roundings in the accumulator's type, relative to the magnitude, that can explain any small part:

@@ -16,7 +16,7 @@ pub enum RecordError {
     /// The bytes are not JSON.
     #[error("line {line}, column {column}: not JSON: {what}")]
     Syntax { line: usize, column: usize, what: String },
-    /// The JSON has another shape than the record.
+    /// The JSON does not have the record's shape.
     #[error("line {line}, column {column}: {what}")]
     Shape { line: usize, column: usize, what: String },
     /// The record has a version that this program does not know.

@@ -134,7 +134,7 @@ fn consistent(file: &PlanFile) -> Result<(), RecordError> {
         if declared.is_empty() || !declared.is_sorted() || declared.iter().any(|side| !sides.contains(side)) {
             return Err(wrong(
                 "benchmarks",
-                format!("the sides of {:?} are not those of the plan", benchmark.name),
+                format!("the sides of {:?} differ from the plan's", benchmark.name),
             ));
         }
     }

@@ -41,7 +41,7 @@ pub struct RunFile {
     pub metrics: Vec<Metric>,
     /// One (head) or two (base, head).
     pub sides: Vec<SideRecord>,
-    /// Results of the same models on other backends than IREE: context for people, never judged.
+    /// Results of the same models on backends other than IREE: context for people, never judged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub backends: Vec<BackendRecord>,
     /// The bundle, if it was compiled on another machine.

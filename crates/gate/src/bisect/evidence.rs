@@ -26,9 +26,9 @@ pub enum Step {
     Stability,
 }
 
-/// Shares of the step below which a level counts as that of the good end, and above which it counts as that
-/// of the bad end. The margin covers the error of the step's own estimate, and the small differences that any
-/// rebuild causes.
+/// Shares of the step below which a level counts as the good end's, and above which it counts as the bad
+/// end's. The margin covers the error of the step's own estimate, and the small differences that any rebuild
+/// causes.
 const NEAR_NONE: f64 = 0.25;
 const NEAR_ALL: f64 = 0.75;
 

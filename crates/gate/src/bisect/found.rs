@@ -21,8 +21,8 @@ pub enum Ends {
 /// One part of the whole range.
 #[derive(Debug, Clone)]
 pub enum Part {
-    /// A change between two candidates that the gate compared directly. If `after + 1 == upto`, the change is
-    /// that of a single candidate; otherwise the candidates between the two couldn't be measured.
+    /// A change between two candidates that the gate compared directly. If `after + 1 == upto`, a single
+    /// candidate made the change; otherwise the candidates between the two couldn't be measured.
     Culprit { after: usize, upto: usize, observed: Observed, probability: f64 },
     /// The part is worse from end to end, but no pair of neighbors inside shows it. `likely` holds most of
     /// the probability.

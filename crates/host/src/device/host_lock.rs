@@ -23,7 +23,7 @@ use benchgate_core::model::{Event, Progress, clean, counted};
 /// containers do not see each other unless they share one of these.
 const FOLDERS: &[&str] = &["/run/lock", "/var/lock", "/tmp"];
 
-/// The environment variable that names another such folder: one that containers share, or that of a test.
+/// The environment variable that names another such folder: one that containers share, or a test's.
 const FOLDER_VARIABLE: &str = "BENCHGATE_LOCK_DIR";
 
 /// Pause between two checks of the lock. Short compared with any measurement.

@@ -267,7 +267,7 @@ avx512f avx512bw avx512cd avx512dq avx512vl avx512_vnni avx512_bf16 hypervisor\n
         assert!(!testbeds[0].facts.contains_key("gpu-vbios"));
     }
 
-    /// Compares the facts with those of `lscpu -J`, if it is installed.
+    /// Compares the facts with the output of `lscpu -J`, if it is installed.
     #[test]
     fn the_facts_are_what_lscpu_says() {
         let Ok(asked) = std::process::Command::new("lscpu").args(["-J"]).env("LC_ALL", "C").output() else {

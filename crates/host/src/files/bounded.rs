@@ -133,7 +133,7 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// The current stamp of a file; for a symbolic link, that of its target.
+    /// The current stamp of a file; for a symbolic link, its target's stamp.
     ///
     /// # Errors
     /// The file's metadata can't be read.

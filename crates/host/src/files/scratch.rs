@@ -90,8 +90,8 @@ pub fn sweep_scratch(parent: &Path, prefix: &str) {
     }
 }
 
-/// Returns whether the path is of the given kind and belongs to this user; shared folders also contain those
-/// of others.
+/// Returns whether the path is of the given kind and belongs to this user; shared folders also contain other
+/// users' files.
 pub(super) fn is_own(path: &Path, kind: impl Fn(&fs::Metadata) -> bool) -> bool {
     fs::symlink_metadata(path)
         .is_ok_and(|found| kind(&found) && found.uid() == nix::unistd::geteuid().as_raw())

@@ -9,7 +9,7 @@ use git2::{ErrorCode, IndexEntry, IndexEntryExtendedFlag, IndexEntryFlag, Oid, S
 
 use super::{GitError, Repository, SUBMODULE, other};
 
-/// A submodule whose checkout is at another commit than HEAD names.
+/// A submodule whose checkout is not at the commit that HEAD names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MovedSubmodule {
     /// Relative to the root of the working tree.
@@ -38,8 +38,8 @@ impl Repository {
         Ok(untracked.map(|entry| PathBuf::from(OsStr::from_bytes(entry.path_bytes()))).collect())
     }
 
-    /// Returns those of these files, relative to the root, that are neither tracked nor ignored. Files of submodules
-    /// and files outside of the repository are left out.
+    /// Returns the files among these, relative to the root, that are neither tracked nor ignored. Files of
+    /// submodules and files outside of the repository are left out.
     pub fn untracked_among(
         &self,
         files: impl IntoIterator<Item = PathBuf>,

@@ -22,9 +22,9 @@ pub struct Opened {
     pub read: BTreeSet<PathBuf>,
     /// Folders whose entries the program listed.
     pub listed: BTreeSet<PathBuf>,
-    /// Everything that existed when the program first used its name, and the folders of these
-    /// names, with the time of the last change. A folder changes with its entries, so its time is
-    /// that of its creation. Excludes everything that was created while the program ran.
+    /// Everything that existed when the program first used its name, and the folders of these names, with the
+    /// time of the last change. A folder changes with its entries, so the time of its creation is used.
+    /// Excludes everything that was created while the program ran.
     pub found: BTreeMap<PathBuf, SystemTime>,
     /// Kinds of kernel memory that the program used and that outlive processes, such as POSIX
     /// message queues.
@@ -186,7 +186,7 @@ pub(super) fn is_kernels(path: &Path) -> bool {
 }
 
 /// The time at which a file was last changed or a folder was created, unless it was created after `started`.
-/// For a link, the later of its own time and that of its target.
+/// For a link, the later one of its own time and its target's.
 fn changed(path: &Path, started: SystemTime) -> Option<SystemTime> {
     let own = path.symlink_metadata().ok()?;
     let target = if own.is_symlink() { path.canonicalize().ok() } else { None };

@@ -233,7 +233,7 @@ impl<'a> KeyLayout<'a> {
     /// scanned.
     const LONGEST: usize = 64;
 
-    /// Returns the next key of a row of which `taken` keys were read.
+    /// Returns the next key of a row after `taken` keys.
     #[inline]
     fn next_key(&mut self, json: &mut Scanner<'a>, taken: usize) -> Scan<Option<Meaning<'a>>> {
         if let Some((bytes, meaning)) = self.keys.get(taken)

@@ -24,7 +24,7 @@ pub(super) const NAMES: usize = 3;
 const CASES: usize = 3;
 /// Maximum number of densities on a page: nobody reads more.
 const ALIGNMENTS: usize = 20;
-/// Width of a density in characters: about that of a name.
+/// Width of a density in characters, about as wide as a name.
 const SILHOUETTE: usize = 40;
 
 /// The amount of detail in a report.

@@ -135,10 +135,8 @@ fn code(explanation: &Explanation, all: bool) -> Vec<Text<'_>> {
         }
     }));
     let more = changed().count().saturating_sub(shown);
-    said.extend(
-        (more > 0)
-            .then(|| format!("{} with other code; --all shows them", counted(more, "more kernel")).into()),
-    );
+    let kernels = counted(more, "more kernel");
+    said.extend((more > 0).then(|| format!("{kernels} with different code; --all shows them").into()));
     said
 }
 

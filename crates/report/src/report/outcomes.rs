@@ -72,7 +72,7 @@ pub struct Outcomes {
 
 impl Outcomes {
     /// Collects the outcomes. `log` finds the log of a benchmark's failure, as a path that the reader can
-    /// open. `comparison` is that of the two sides, if there are two.
+    /// open. `comparison` compares the two sides, if there are two.
     pub fn new(
         sides: &[(SideName, &Run)],
         comparison: Option<&Comparison>,
@@ -231,8 +231,8 @@ impl OutcomeRow {
     }
 }
 
-/// Returns why the outputs are not known to be right: the reason of the first such output, otherwise that of
-/// the verification.
+/// Returns why the outputs are not known to be right: the reason of the first such output, otherwise the
+/// verification's.
 fn unverified(benchmark: &Benchmark) -> Option<String> {
     let verification = benchmark.verification.as_ref()?;
     let bad = verification.outputs.iter().find(|output| output.code != VerifyCode::Pass);

@@ -47,7 +47,7 @@ pub(super) fn accuracy(row: &Row) -> Option<Words> {
     let sentence = match row.verdict {
         Verdict::Improved => "faster but less accurate",
         Verdict::Regressed => "slower and less accurate",
-        Verdict::Pass => "as fast and less accurate",
+        Verdict::Pass => "as fast but less accurate",
         _ => "less accurate",
     };
     Some(Words::new("less accurate", sentence).with(&lint.detail))
@@ -279,7 +279,7 @@ fn runs(row: &Row) -> Option<RunsAnswer> {
     let (short, kind) = match (p < RUNS_ALIKE, estimate.sessions) {
         (true, Some(2..)) => (
             "the sessions differ",
-            "the sessions of the two sides differ, but those of one program may differ as much",
+            "the sessions of the two sides differ, but sessions of one program may differ as much",
         ),
         (true, _) => (
             "the sessions differ",

@@ -30,7 +30,7 @@ pub struct Cause<'a> {
     /// The members, with the one that got worst first.
     pub members: Vec<Member<'a>>,
     /// The last session before the change and the first one after it. This is the range that all members have
-    /// in common; if two causes were merged, it is the range of both or that of the larger one.
+    /// in common; if two causes were merged, it is the range of both, or the larger cause's.
     pub old: &'a Session,
     pub new: &'a Session,
     /// Further slowdowns of the same benchmarks, oldest first, if one issue covers all of them.

@@ -62,7 +62,7 @@ fn check_structure(metadata: &ParquetMetaData, size: usize) -> Result<(), Record
                 && found.max_rep_level() == 0
         });
     if !same {
-        return Err(wrong("its columns are not those of a session"));
+        return Err(wrong("it does not have a session's columns"));
     }
     let mut all = 0_usize;
     for group in metadata.row_groups() {

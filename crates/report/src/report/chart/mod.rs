@@ -38,7 +38,7 @@ impl Theme {
     }
 }
 
-/// A chart. Its name is that of the file, without theme and extension.
+/// A chart. Its name is the file's, without theme and extension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display, strum::VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Picture {

@@ -158,7 +158,7 @@ pub(super) fn of_rows(verdict: Verdict, rows: Vec<Row>) -> Comparison {
     }
 }
 
-/// Returns a comparison like that of the quickstart suite.
+/// Returns a comparison like the quickstart suite's.
 pub(super) fn quickstart() -> Comparison {
     let mut attention =
         measured("attention/cpu/main", Verdict::Regressed, Reason::BeyondFloor, 22_150_000.0, 1.441);
