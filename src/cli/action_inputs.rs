@@ -99,7 +99,6 @@ const CHOICES: [(&str, &[&str]); 5] = [
     ("fork-runner", &["ephemeral"]),
 ];
 
-/// Problems with the inputs of this command.
 pub fn problems(inputs: &Inputs, command: &str) -> Vec<String> {
     let mut problems = Vec::new();
     let Some((_, understood)) = UNDERSTOOD.iter().find(|(name, _)| *name == command) else {

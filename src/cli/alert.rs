@@ -131,7 +131,6 @@ fn failed(error: GitHubError) -> CliError {
     CliError::from(error)
 }
 
-/// The webhook, if one is configured.
 fn webhook() -> Result<Option<Webhook>, CliError> {
     let Some(url) = secrets::get("BENCHGATE_WEBHOOK_URL") else { return Ok(None) };
     let secret = secrets::get("BENCHGATE_WEBHOOK_SECRET");

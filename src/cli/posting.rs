@@ -276,7 +276,6 @@ impl PostingPlan {
     }
 }
 
-/// The parts that were posted.
 struct PostedParts {
     /// The URL of the comment, if there is one.
     url: Option<String>,

@@ -99,7 +99,6 @@ impl ShardArgs {
     }
 }
 
-/// Reads a plan from a file.
 pub fn read(path: &Path) -> Result<PlanFile, CliError> {
     PlanFile::from_slice(&reading::file(path)?).map_err(|error| {
         CliError::input(format!("failed to read {}: {error}", path.display()))

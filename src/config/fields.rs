@@ -31,7 +31,6 @@ pub(super) enum ValueKind {
     Inside,
     /// A relative path that may start with `..`.
     Relative,
-    /// Any path.
     AnyPath,
     Bool,
     Integer {
@@ -243,7 +242,6 @@ impl Section {
     }
 }
 
-/// An optional key.
 pub(super) const fn optional(key: &'static str, kind: ValueKind, doc: &'static str) -> Field {
     Field { key, kind, by: ChosenBy::Base, presence: KeyPresence::Optional, doc }
 }

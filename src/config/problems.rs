@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use crate::model::{counted, is_hidden, without_commands};
 
-/// A problem and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     pub file: PathBuf,

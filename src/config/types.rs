@@ -240,7 +240,6 @@ impl Config {
         self.policy.limits.iter().enumerate().filter(is_unmatched).collect()
     }
 
-    /// The policy of this configuration.
     pub fn policy_part(&self) -> PolicyPart {
         PolicyPart { policy: self.policy.clone(), numerics: self.numerics.clone() }
     }

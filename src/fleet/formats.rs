@@ -53,7 +53,6 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// Renders the plan in this format.
 pub fn render(plan: &PlanFile, format: PlanFormat, command: &ShardCommand) -> String {
     match format {
         PlanFormat::Github => one_line(&github(plan)),

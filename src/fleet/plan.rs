@@ -28,7 +28,6 @@ pub struct PlannedSuite {
     pub benchmarks: Vec<SuiteBenchmark>,
 }
 
-/// A benchmark of the suite.
 #[derive(Debug, Clone)]
 pub struct SuiteBenchmark {
     pub name: String,

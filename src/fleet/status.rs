@@ -16,7 +16,6 @@ pub struct FleetStatus {
     pub others: Vec<String>,
 }
 
-/// One shard of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShardStatus {
     pub shard: u32,

@@ -60,7 +60,6 @@ impl fmt::Debug for Client {
     }
 }
 
-/// A complete response.
 struct Response {
     status: u16,
     headers: HeaderMap,

@@ -163,7 +163,6 @@ pub struct Job {
     /// `https://github.com`, or the URL of a GitHub Enterprise Server.
     pub server: String,
     pub attempt: RunAttempt,
-    /// The commit in GITHUB_SHA.
     pub commit: Sha,
     /// The repository's default branch; `None` if the payload does not contain it.
     pub default_branch: Option<String>,

@@ -99,7 +99,6 @@ impl Client {
         })
     }
 
-    /// Updates an issue.
     pub async fn change_issue(&self, number: u64, change: IssueChange<'_>) -> Result<(), GitHubError> {
         let mut content = json!({ "body": change.body });
         if change.reopened || !change.open {

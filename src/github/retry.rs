@@ -27,7 +27,6 @@ impl Default for RetryPolicy {
 /// Time to wait after a rate limit that does not state a time, as GitHub recommends.
 const DEFAULT_WAIT: Duration = Duration::from_secs(60);
 
-/// The outcome of one attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum TryOutcome {
     Response {

@@ -60,7 +60,6 @@ impl Permissions {
     }
 }
 
-/// A step of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WorkflowStep {
     pub uses: Option<String>,

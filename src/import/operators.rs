@@ -19,7 +19,6 @@ const LISTS: [(&str, &[FailureKind]); 4] = [
     ("expected_run_failures", &RUN_FAILURES),
 ];
 
-/// A test of one operator.
 pub(super) struct OperatorTest {
     /// The file that defines the test.
     pub(super) file: String,

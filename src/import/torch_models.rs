@@ -117,7 +117,6 @@ struct Test<'a, 'b> {
 
 /// The source of the weights of one scope.
 enum Weights {
-    /// The URL of an archive.
     Archive(String),
     Made(ParameterFill),
 }

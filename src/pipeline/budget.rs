@@ -5,7 +5,6 @@ use std::time::Duration;
 /// An undecided row before the next look.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Want {
-    /// Duration of a block.
     pub(super) block: Duration,
     /// Number of blocks until the next look.
     pub(super) to_look: u32,

@@ -196,7 +196,6 @@ impl<M> CacheEntry<M> {
     }
 }
 
-/// The result of a lookup.
 #[derive(Debug)]
 enum Lookup<M> {
     Hit(CacheEntry<M>),

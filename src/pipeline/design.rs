@@ -31,7 +31,6 @@ const WARMUP_PART: u32 = 8;
 /// The result of a short trial of a benchmark on one side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Trial {
-    /// Duration of one iteration.
     pub(super) iteration: Duration,
     /// Duration of everything except the iterations: starting, loading, ending.
     pub(super) startup: Duration,

@@ -60,7 +60,6 @@ struct SessionHead {
     seed: u64,
 }
 
-/// The journal of one session.
 #[derive(Debug)]
 pub(super) struct Journal {
     folder: PathBuf,

@@ -51,7 +51,6 @@ impl Shown {
     }
 }
 
-/// The input of measuring.
 pub(super) struct Measuring<'a, 'b> {
     pub(super) host: &'a Host<'b>,
     pub(super) settings: &'a Measure,
@@ -65,7 +64,6 @@ pub(super) struct Measuring<'a, 'b> {
     pub(super) clock_held: bool,
     /// Files that must not change after they were verified.
     pub(super) unchanged: &'a Unchanged,
-    /// The seed of the schedule.
     pub(super) seed: u64,
     /// For each command that can filter, the rows that need more blocks.
     pub(super) asked: BTreeMap<usize, BTreeSet<String>>,

@@ -263,7 +263,6 @@ pub(super) fn names(
     Ok(names)
 }
 
-/// One shard of a plan.
 #[derive(Debug, Clone)]
 pub struct Shard {
     record: ShardRecord,

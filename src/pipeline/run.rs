@@ -35,7 +35,6 @@ use super::trace::Sources;
 use super::unchanged::Unchanged;
 use super::{PipelineError, artifacts, devices, divergence};
 
-/// The options of a run.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// benchgate's cache folder, with tools and exported and compiled models.
@@ -163,7 +162,6 @@ pub struct PreparedRun<'a> {
     pub(super) interpreters: backends::BackendInterpreters,
 }
 
-/// A finished run.
 #[derive(Debug, Clone)]
 pub struct MeasuredRun {
     pub file: RunFile,

@@ -99,7 +99,6 @@ impl Slots {
         Self(Arc::new(Mutex::new(state)))
     }
 
-    /// Waits for a turn.
     pub(super) async fn turn(&self, urgency: Priority) -> SlotTurn {
         let waited = {
             let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -110,7 +110,6 @@ impl StageReport {
     }
 }
 
-/// The output of a stage.
 pub(super) trait StageOutput {
     fn report(&self) -> StageReport;
     /// A note of a few words on how the stage ended.
@@ -157,7 +156,6 @@ impl StageOutput for PreparedSource {
     }
 }
 
-/// A compiled module.
 #[derive(Debug, Clone)]
 pub(super) struct Compiled {
     pub(super) module: PathBuf,

@@ -225,7 +225,6 @@ impl Start<'_> {
     }
 }
 
-/// Measurements of a process.
 #[derive(Debug, Default)]
 struct MeasuredProcess {
     samples: SampleMap,

@@ -23,7 +23,6 @@ use super::stage::{
 };
 use super::{PipelineError, diagnostics};
 
-/// One module to verify.
 pub(super) struct VerifyJob<'a> {
     pub(super) planned: PlannedBenchmark<'a>,
     pub(super) tools: &'a Installed,

@@ -76,7 +76,6 @@ pub enum Encoding {
 }
 
 impl Encoding {
-    /// The file extension.
     pub const fn extension(self) -> &'static str {
         match self {
             Self::Json => "json",

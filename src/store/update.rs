@@ -21,7 +21,6 @@ const CLOCK_SKEW: jiff::SignedDuration = jiff::SignedDuration::from_mins(10);
 pub struct UpdateOptions<'a> {
     /// The maximum number of stored sessions to compare the run with.
     pub sessions: usize,
-    /// The side to store.
     pub side: SideName,
     /// The policy for comparing the run with the stored sessions.
     pub policy: &'a Policy,

@@ -163,7 +163,6 @@ pub fn cached_artifacts(cache: &Path) -> Vec<PathBuf> {
 /// The path of an artifact's link in the sources.
 struct LinkPlace {
     path: PathBuf,
-    /// The folder of all artifacts.
     folder: PathBuf,
     /// True if a regular file, not a link, is at this path.
     has_file: bool,

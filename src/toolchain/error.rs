@@ -69,7 +69,6 @@ impl ToolchainError {
         )
     }
 
-    /// The hint for this error.
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self {
             Self::NoPython { .. } => "install python3 (3.10 or newer) with its pip and venv packages",

@@ -55,7 +55,6 @@ pub(super) async fn wheel(
     Ok(path)
 }
 
-/// A file on a server.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RemoteFile<'a> {
     pub(super) url: &'a str,

@@ -45,7 +45,6 @@ impl ToolPlace {
         self.root.exists()
     }
 
-    /// The staged tree.
     pub(super) fn tree(&self) -> PathBuf {
         self.part.join("tree")
     }

@@ -271,7 +271,6 @@ pub(super) fn digest_of_files(files: &[PathBuf]) -> Result<String, ToolchainErro
     Ok(digest_of(parts.iter().map(String::as_str)))
 }
 
-/// The digest of a text.
 pub(super) fn text_digest(text: &str) -> String {
     hex(&Sha256::digest(text))
 }

@@ -6,7 +6,6 @@ use serde_json::Value;
 
 use crate::documents::documents;
 
-/// The TOML blocks of a document.
 fn toml_blocks(text: &str) -> Vec<String> {
     let mut blocks = Vec::new();
     let mut lines = text.lines();

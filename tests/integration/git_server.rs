@@ -52,7 +52,6 @@ impl GitServer {
         format!("http://127.0.0.1:{}/r.git", self.port)
     }
 
-    /// Path of the bare repository.
     pub fn repository(&self) -> PathBuf {
         self.folder.path().join("r.git")
     }

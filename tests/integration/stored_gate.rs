@@ -29,12 +29,10 @@ pub fn commit(suite: &Suite) {
     git(suite, &["commit", "--quiet", "--allow-empty", "-m", "m"]);
 }
 
-/// A committed suite of one model.
 pub fn committed() -> Suite {
     committed_with(&["a"])
 }
 
-/// A committed suite of these models.
 pub fn committed_with(models: &[&str]) -> Suite {
     let suite = models.iter().fold(Suite::new(), |suite, model| suite.model(model, &["latency-us=1000"]));
     let suite = suite.write().with_tools_outside();

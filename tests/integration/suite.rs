@@ -155,7 +155,6 @@ impl Suite {
         self
     }
 
-    /// The stored run.
     pub fn run_json(&self) -> serde_json::Value {
         serde_json::from_str(&self.world.read("run.json")).unwrap()
     }

@@ -38,7 +38,6 @@ pub struct Plan {
     pub hostile: bool,
 }
 
-/// A planted change.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Planted {
     pub kind: &'static str,
@@ -139,7 +138,6 @@ pub fn unstable(plan: &Plan) -> (usize, usize) {
 /// The slowdown of such a process, as a log ratio.
 const NOW_AND_THEN: f64 = 0.4;
 
-/// The night of the chip change.
 pub fn chip_change(plan: &Plan) -> usize {
     plan.nights * 7 / 10
 }

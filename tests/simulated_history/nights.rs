@@ -31,7 +31,6 @@ const LARGE: f64 = 0.03;
 /// Nights after which an alert must show a step.
 const SHOWN_AFTER: usize = 14;
 
-/// The end of a slowdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     Reverted(usize),
@@ -39,7 +38,6 @@ pub enum End {
     Never,
 }
 
-/// A slowdown of one benchmark.
 #[derive(Debug, Clone, Copy)]
 pub struct Slowdown {
     pub row: usize,

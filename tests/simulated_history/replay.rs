@@ -15,7 +15,6 @@ use rand_chacha::ChaCha8Rng;
 pub const NIGHTS: usize = 365;
 const BENCHMARKS: usize = 12;
 
-/// The true change.
 #[derive(Debug, Clone, Copy)]
 pub struct Change {
     pub night: usize,
@@ -45,7 +44,6 @@ pub const PLANTED: [Change; 7] = [
 /// The night on which the step of night 235 is accepted.
 const ACCEPTED: usize = 245;
 
-/// The result of a year.
 #[derive(Debug, Clone, Default)]
 pub struct Year {
     /// Night and benchmarks of each issue that was opened.

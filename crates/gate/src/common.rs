@@ -32,7 +32,6 @@ pub struct Common {
     now: Vec<f64>,
 }
 
-/// Common shifts of the sessions.
 pub struct CommonShifts {
     pub stored: Vec<f64>,
     pub slow: Vec<f64>,

@@ -77,7 +77,6 @@ impl KernelChange {
 }
 
 impl Explanation {
-    /// Returns the row of this metric.
     pub fn row(&self, metric: &str) -> Option<&Row> {
         self.rows.iter().find(|row| row.metric.as_ref().is_some_and(|it| it.name == metric))
     }

@@ -91,7 +91,6 @@ fn other_axis(base: &Benchmark, head: &Benchmark) -> Option<Lint> {
     Some(Lint::new(LintCode::WorkloadChanged, format!("the sides differ in {axis}")))
 }
 
-/// Returns the recorded workload of this side.
 pub fn recorded(side: &Benchmark) -> Option<&Workload> {
     side.artifact.as_ref().and_then(|artifact| artifact.workload.as_ref())
 }

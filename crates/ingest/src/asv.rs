@@ -53,7 +53,6 @@ struct AsvMachine {
 }
 
 impl AsvFile {
-    /// Returns the environment as labels.
     fn environment(&self) -> Result<Vec<(String, String)>, &'static str> {
         let map = |map: &BTreeMap<String, Value>| {
             let entries = map.iter().map(|(name, value)| match value {

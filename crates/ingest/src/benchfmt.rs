@@ -16,7 +16,6 @@ use super::text::lines;
 /// Maximum number of units of one benchmark: more of them are an attack.
 const MAX_UNITS: usize = 64;
 
-/// Returns whether this line is a result.
 pub(super) fn is_result(line: &str) -> bool {
     let mut words = line.split_ascii_whitespace();
     let name = words.next().and_then(|name| name.strip_prefix("Benchmark"));
@@ -285,7 +284,6 @@ impl BenchfmtRows {
     }
 }
 
-/// Returns the metric of a unit.
 fn metric(unit: &str) -> Metric {
     if unit == "ns/op" {
         return Metric::LATENCY;

@@ -22,7 +22,6 @@ enum CargoLine<'a> {
     Failed { name: &'a str },
 }
 
-/// Returns whether this line is a result.
 pub(super) fn is_result(line: &str) -> bool {
     matches!(parse(line), Some(CargoLine::Libtest { .. } | CargoLine::Criterion { .. }))
 }

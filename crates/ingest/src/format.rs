@@ -82,7 +82,6 @@ impl Format {
 
     pub const ALL: &'static [Self] = Self::VARIANTS;
 
-    /// Returns a description for `--help`.
     pub fn description(self) -> &'static str {
         self.get_documentation().unwrap_or_default()
     }

@@ -24,7 +24,6 @@ struct GoEvent {
     output: String,
 }
 
-/// Output of one package.
 #[derive(Default)]
 struct GoPackage {
     name: String,

@@ -36,7 +36,6 @@ struct LatencyRows {
 const MOST_WORDS: usize = 16;
 const LONGEST_WORDS: usize = 200;
 
-/// Positions of the columns.
 struct LatencyColumns {
     model: usize,
     target: usize,

@@ -75,7 +75,6 @@ impl TorchbenchMetric {
         }
     }
 
-    /// Returns the number of values.
     fn values(&self) -> usize {
         self.repetitions().unwrap_or_else(|| usize::from(matches!(self, Self::One(_))))
     }

@@ -45,7 +45,6 @@ const PLAUSIBLE: f64 = 6.0;
 /// Relative noise below which sessions count as equal; only larger steps are searched for.
 const LEAST_NOISE: f64 = 1e-6;
 
-/// A change of level.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ChangePoint {
     /// Index of the first session of the new level.

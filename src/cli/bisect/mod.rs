@@ -105,6 +105,5 @@ pub struct BisectArgs {
     pub output: OutputArgs,
 }
 
-/// The output formats of a bisection.
 const FORMATS: &[OutputFormat] =
     &[OutputFormat::Terminal, OutputFormat::Json, OutputFormat::Markdown, OutputFormat::Html];

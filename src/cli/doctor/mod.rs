@@ -40,7 +40,6 @@ pub struct DoctorArgs {
     output: OutputArgs,
 }
 
-/// The inputs of all checks.
 pub struct CheckContext {
     /// The folder of the configuration, even if the file does not exist. The search for the repository starts
     /// here.

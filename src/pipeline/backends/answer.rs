@@ -11,7 +11,6 @@ use crate::record::CollectedRecord;
 /// The first line that the Python package prints.
 const PROTOCOL: &str = "benchgate-backends/1";
 
-/// The status in an answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum BackendStatus {

@@ -61,7 +61,6 @@ pub enum CollectKind {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Extras {
     pub dump: Vec<DumpKind>,
-    /// The folder for dumps.
     pub folder: PathBuf,
     pub collect: Vec<CollectKind>,
 }

@@ -18,7 +18,6 @@ const REPETITIONS: u32 = 8;
 const MIN_TIME: Duration = Duration::from_millis(40);
 const WARMUP: Duration = Duration::from_millis(20);
 
-/// One process to run.
 pub(super) struct BackendProcess<'a, 'b> {
     pub(super) host: &'a Host<'b>,
     pub(super) lead: &'a SideInput,

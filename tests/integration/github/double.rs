@@ -22,7 +22,6 @@ pub struct Double {
     stop: Arc<AtomicBool>,
 }
 
-/// A single fault.
 #[derive(Debug, Clone)]
 pub enum Fault {
     /// The request is refused and has no effect.

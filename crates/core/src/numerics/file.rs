@@ -74,7 +74,6 @@ impl TensorFile {
         self.raw.as_deref().and_then(parse_type).map(|(dtype, _)| dtype)
     }
 
-    /// Reads the tensor from the bytes of the file.
     pub fn read(&self, bytes: &[u8]) -> Result<Tensor, TensorFileError> {
         let Some(raw) = &self.raw else { return Ok(Tensor::from_npy(bytes)?) };
         let (dtype, shape) = parse_type(raw).ok_or_else(|| TensorFileError::Type(raw.clone()))?;

@@ -236,7 +236,6 @@ impl AcceptanceFile {
         write::line_per_entry(self)
     }
 
-    /// Returns the JSON on one line.
     pub fn to_json_line(&self) -> Vec<u8> {
         let mut line = serde_json::to_vec(self).unwrap_or_default();
         line.push(b'\n');

@@ -107,7 +107,6 @@ impl PlanFile {
         write::indented(self)
     }
 
-    /// Returns the shard with this number.
     pub fn shard(&self, number: u32) -> Option<&PlannedShardRecord> {
         self.shards.iter().find(|shard| shard.shard == number)
     }

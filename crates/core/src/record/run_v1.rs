@@ -115,7 +115,6 @@ impl RunFile {
         commands.into_iter().find(|command| is_of_command(benchmark, command)).unwrap_or(benchmark)
     }
 
-    /// Returns the side with this name.
     pub fn side(&self, name: SideName) -> Option<&SideRecord> {
         self.sides.iter().find(|side| side.name == name)
     }

@@ -27,7 +27,6 @@ impl SampleMap {
         self.0.is_empty()
     }
 
-    /// Replaces the samples of a metric.
     pub fn insert(&mut self, metric: String, samples: Vec<f64>) {
         match self.place(&metric) {
             Ok(at) => self.0[at].1 = samples,

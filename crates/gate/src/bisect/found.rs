@@ -186,7 +186,6 @@ pub fn entropy(posterior: &[f64]) -> f64 {
 /// Number of blocks at a probe's first look.
 const FIRST_LOOK: u32 = 8;
 
-/// The options of a search.
 #[derive(Debug, Clone)]
 pub struct BisectOptions {
     pub policy: Policy,

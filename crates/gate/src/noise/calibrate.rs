@@ -16,7 +16,6 @@ use benchgate_stats::{Inference, binomial_tail, describe};
 
 use super::resample::{MeasuredSession, Recording, measure};
 
-/// Settings of `noise`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NoiseOptions {
     pub seed: u64,
@@ -28,7 +27,6 @@ pub struct NoiseOptions {
     pub threads: usize,
     /// Slowdowns to inject into one benchmark at a time, as fractions: 0.05 is 5 %.
     pub slowdowns: Vec<f64>,
-    /// The metric that is calibrated.
     pub metric: String,
     /// Text for the report that states who measured the session and when.
     pub source: String,

@@ -330,7 +330,6 @@ fn pause(times: u32) {
 // git exits with the same code if another writer was faster and if a server rule rejects the push, so this
 // module parses its report (`--porcelain`). libgit2's `push` would report both as success.
 
-/// The outcome of a push.
 #[derive(Debug, PartialEq, Eq)]
 enum PushOutcome {
     Done,

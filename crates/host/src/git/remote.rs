@@ -39,7 +39,6 @@ impl fmt::Debug for GitToken {
     }
 }
 
-/// A remote repository.
 #[derive(Debug, Clone)]
 pub struct Remote {
     url: String,

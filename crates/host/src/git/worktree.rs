@@ -135,7 +135,6 @@ fn has_hidden_changes(repository: &git2::Repository, index: &git2::Index) -> Res
     Ok(changes.deltas().len() > 0)
 }
 
-/// An initialized submodule.
 struct Submodule {
     path: PathBuf,
     repository: git2::Repository,

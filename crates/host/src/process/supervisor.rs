@@ -47,7 +47,6 @@ const DEATH: Duration = Duration::from_secs(5);
 /// The supervisor's report, as sent through the report pipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Report {
-    /// Status from `wait4`.
     pub(super) status: i32,
     pub(super) leftovers: u32,
     pub(super) wall_ns: u64,

@@ -20,7 +20,6 @@ pub(super) struct TableHeader {
     columns: Option<String>,
 }
 
-/// The counters of one row.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Counters<'a> {
     /// Name and value of each counter; NaN if the value is not a number.

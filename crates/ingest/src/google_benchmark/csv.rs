@@ -18,7 +18,6 @@ use super::time_unit::TimeUnit;
 /// The beginning of the header, which is the same in every release.
 pub(crate) const HEADER: &str = "name,iterations,real_time,cpu_time,time_unit";
 
-/// The meaning of a column.
 #[derive(Debug, Clone)]
 enum CsvColumn {
     Name,

@@ -163,7 +163,6 @@ fn fix(code: LintCode, format: &str) -> &'static str {
 #[derive(Debug, Clone)]
 pub struct WayOut {
     pub advice: String,
-    /// Shell commands.
     pub commands: String,
 }
 

@@ -293,7 +293,6 @@ fn is_settled(file: &BisectionFile) -> bool {
     matches!(file.result, BisectionResult::Found | BisectionResult::NotWorse)
 }
 
-/// Renders a bisection for a terminal.
 pub fn bisection_terminal(file: &BisectionFile, width: u16) -> String {
     let headline = Block::Prose(Text::named(&file.headline));
     let blocks: Vec<Block<'_>> = [headline, Block::Break].into_iter().chain(blocks(file)).collect();

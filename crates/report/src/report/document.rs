@@ -37,7 +37,6 @@ pub(super) enum Part<'a> {
     Link(&'static str, Cow<'a, str>),
 }
 
-/// A text of several parts.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Text<'a>(Vec<Part<'a>>);
 
@@ -84,7 +83,6 @@ impl<'a> Text<'a> {
         self.0.iter().all(|part| matches!(part, Part::Ours(text) if text.is_empty()))
     }
 
-    /// Joins texts with a separator.
     pub(super) fn joined(texts: impl IntoIterator<Item = Self>, separator: &'static str) -> Self {
         let mut joined = Self::default();
         for text in texts {

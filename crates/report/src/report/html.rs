@@ -9,7 +9,6 @@ use super::chart::{Picture, picture};
 use super::document::{self, Block, Text};
 use super::{DrawnRun, Outcomes, View, comparison};
 
-/// Returns the page.
 pub fn html(runs: &[DrawnRun]) -> String {
     let title = runs.first().map_or("benchgate", |run| run.file.suite.as_str());
     let compared = runs.iter().filter_map(|run| Some((run, View::new(run.comparison.as_ref()?, None))));

@@ -217,7 +217,6 @@ pub(super) fn effect(ratio: f64, unit: &Unit, better: Better) -> String {
     }
 }
 
-/// A unit with its prefix.
 struct UnitScale {
     divisor: f64,
     suffix: String,

@@ -21,7 +21,6 @@ pub struct OutcomeRow {
     pub side: SideName,
     pub labels: std::collections::BTreeMap<String, String>,
     pub status: RowStatus,
-    /// The stage that failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stage: Option<Stage>,
     /// Reason why the status is not `ok`, or why the outputs are not known to be right.

@@ -37,7 +37,6 @@ pub struct View<'a> {
     /// Rows of metrics that are reported but don't decide, changed ones first.
     pub reported: Vec<RowView<'a>>,
     pub lints: Vec<LintGroup>,
-    /// Causes of regressions, by benchmark.
     pub causes: Vec<RegressionCause<'a>>,
     /// Facts about machine and toolchain.
     pub facts: Vec<Fact>,

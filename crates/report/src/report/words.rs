@@ -53,7 +53,6 @@ pub(super) fn accuracy(row: &Row) -> Option<Words> {
     Some(Words::new("less accurate", sentence).with(&lint.detail))
 }
 
-/// Returns the reason of a row.
 pub(super) fn reason(row: &Row) -> Words {
     match &row.reason {
         Reason::BeyondFloor => Words::new(format!("beyond {}", floor(row)), beyond(row)),

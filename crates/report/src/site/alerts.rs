@@ -74,7 +74,6 @@ pub struct KnownIssue {
     pub trace: IssueTrace,
 }
 
-/// The action for one cause.
 #[derive(Debug, Clone)]
 pub enum Action<'a> {
     Open {

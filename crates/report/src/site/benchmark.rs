@@ -13,12 +13,10 @@ use crate::report::{change, clean, quantity};
 /// Number of sessions in the table; the chart and its data contain all of them.
 const ROWS: usize = 30;
 
-/// Returns the path of the page.
 pub fn path(timeline: &Timeline, benchmark: &str) -> String {
     format!("b/{}.html", slug(&[benchmark, &timeline.suite, &timeline.testbed.id]))
 }
 
-/// Returns the page.
 pub fn benchmark_page(
     timeline: &Timeline,
     benchmark: &str,

@@ -15,7 +15,6 @@ use super::stability::Unstable;
 const STYLE: &str = include_str!("assets/site.css");
 const SCRIPT: &str = include_str!("assets/site.js");
 
-/// The content of a site.
 pub struct Site<'a> {
     pub timelines: &'a [Timeline],
     pub open: &'a [OpenSlowdown<'a>],

@@ -68,7 +68,6 @@ pub struct Track {
 /// One metric of one benchmark in one session.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
-    /// Index of the session.
     pub session: usize,
     /// Median over the processes, and its interval.
     pub value: f64,
@@ -141,7 +140,6 @@ impl Timeline {
         self.testbed = file.testbed;
     }
 
-    /// The newest session.
     pub fn newest(&self) -> Option<&Session> {
         self.sessions.last()
     }

@@ -40,7 +40,6 @@ pub struct Overview<'a> {
 }
 
 impl Overview<'_> {
-    /// Returns the page.
     pub fn page(&self) -> String {
         let is_listed = |member: &Member<'_>| {
             let same = |open: &Member<'_>| open.is_about(member.timeline, member.benchmark);

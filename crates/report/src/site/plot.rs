@@ -63,7 +63,6 @@ impl PlotScale {
 /// Number of points below which they are drawn large enough to be seen one by one.
 const FEW: usize = 100;
 
-/// Returns the chart of one metric.
 pub fn chart(timeline: &Timeline, name: &str, track: &Track, moves: &[Move], marks: &[Mark]) -> Markup {
     let scale = PlotScale::new(timeline, shown(&track.points).map(|point| point.value), TALL);
     let began = |session: usize| timeline.sessions[session].began;

@@ -76,7 +76,6 @@ impl Workflows {
         }
     }
 
-    /// All jobs of all workflows.
     pub fn jobs(&self) -> impl Iterator<Item = Placed<'_>> {
         self.read
             .iter()

@@ -15,7 +15,6 @@ use super::{Block, Cell, Item, Part, Rules, Table, Text, Tone, first_lines};
 use crate::report::quantity;
 use crate::report::wrap::{JOIN, paragraph, pieces, small_pieces, width_of};
 
-/// Options for the layout.
 #[derive(Debug, Clone, Copy)]
 pub struct TerminalOptions {
     /// Width of the terminal in columns.
