@@ -24,7 +24,7 @@ use crate::site::{
     Silence, Timeline,
 };
 
-/// Open, update and close issues about stored sessions that got slower
+/// Open, update and close issues about slowdowns in the stored sessions
 ///
 /// Opens one GitHub issue for each cause: benchmarks that moved at the same change. An issue is updated every night,
 /// closed when the benchmarks are back at their earlier level or the change is accepted, and reopened if the slowdown

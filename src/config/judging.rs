@@ -208,8 +208,9 @@ pub(super) static LIMIT: Section = Section {
     title: "[[limit]]",
     doc: "An absolute limit for a metric, in addition to the comparison with base and independent of base's value. \
           It applies to the median over head's processes. A row is red (`limit-exceeded`) if that median is beyond the \
-          limit by a test that shares `alpha` among all limits, and inconclusive if the processes don't show on which \
-          side of the limit it is: more processes, or a limit further away, then decide it. Sizes and counts are compared exactly. Where both \
+          limit by a test that shares `alpha` among all limits. It is inconclusive if the processes don't \
+          show on which side of the limit the median is; more processes, or a limit further away, decide \
+          it. Sizes and counts are compared exactly. Where both \
           sides execute the same bytes, limits on times are not checked. A benchmark without a value of the metric is \
           inconclusive.",
     fields: &[

@@ -160,8 +160,9 @@ async fn key(host: &Host<'_>, job: ExportJob<'_>) -> Staged<String> {
             if !folder.is_dir() {
                 let written = checkout.written.display();
                 let why = format!(
-                    "the checkout {written} of [torchbench] has no model {name}: {} is not a folder; a checkout that is \
-                     not part of the repository needs its absolute path, because each side has its own copy",
+                    "the checkout {written} of [torchbench] has no model {name}: {} is not a folder; a \
+                    checkout outside the repository needs an absolute path, because each side has its own \
+                    copy",
                     folder.display()
                 );
                 return Err(StageFailure::new(why).into());

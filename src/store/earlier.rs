@@ -16,14 +16,13 @@ const FROM_EACH: usize = 7;
 /// Maximum number of files to open from each starting day on, if some sessions are quarantined or
 /// can't be read.
 const MOST_FROM_EACH: usize = 20;
-/// Starting days, in days before the comparison. Sessions are read from each of these days on, in
-/// addition to the first sessions and those after each acceptance. Days after the first session are
-/// needed because a benchmark that became faster or was added after the first session has its best
-/// level later. Each day is about 1.4 times as far back as the one before. With a factor of two, a
-/// slowdown of 3 % over half a year went unnoticed for weeks, because one day fell before an
-/// improvement and the next one into the slowdown. The days are counted back from the comparison
-/// and, for a benchmark that has been red for a while, also from its last good session, because its
-/// reference level must not move while nobody accepts the slowdown.
+/// Starting days, in days before the comparison. Sessions are read from each of these days on, in addition to
+/// the first sessions and those after each acceptance. Days after the first session are needed because a
+/// benchmark that became faster or was added after the first session has its best level later. Each day is
+/// about 1.4 times as far back as the one before. With a factor of two, a slowdown of 3 % over half a year
+/// went unnoticed for weeks, because one day fell before an improvement and the next one into the slowdown.
+/// The days are counted back from the comparison. For a benchmark that has been red for a while, they are
+/// also counted from its last good session, so that its reference level stays until the slowdown is accepted.
 const DAYS_BEFORE: [i64; 12] = [15, 30, 45, 60, 90, 120, 180, 240, 360, 480, 720, 960];
 /// Maximum number of acceptances, newest first, whose first sessions are read.
 const ACCEPTANCES: usize = 8;

@@ -17,8 +17,8 @@ use super::similar::{self, SimilarTestbed};
 use super::{BaselineFolder, Fault, Files, LoadedFile, RunName, StoreError, Stored};
 
 /// Maximum number of files to open per wanted session, so that a baseline with a thousand quarantined runs is
-/// not read completely. The limit does not apply while a slowdown that nobody accepted hides the good
-/// sessions before it.
+/// not read completely. The limit does not apply while an unaccepted slowdown hides the good sessions before
+/// it.
 const MAX_OPENED_PER_SESSION: usize = 5;
 
 /// The relation of a stored commit to the compared commit.

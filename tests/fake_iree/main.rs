@@ -113,7 +113,8 @@ fn end_if_asked(known: &BTreeMap<String, String>, key: &str) {
     if let Some(number) = known.get(key) {
         let signal = nix::sys::signal::Signal::try_from(number.parse::<i32>().unwrap()).unwrap();
         // Rust's own handlers swallow some signals. An error is ignored, because not every signal can have a
-        // handler. SAFETY: the default action is no handler.
+        // handler.
+        // SAFETY: the default action is no handler.
         let _ = unsafe { nix::sys::signal::signal(signal, nix::sys::signal::SigHandler::SigDfl) };
         nix::sys::signal::raise(signal).unwrap();
     }

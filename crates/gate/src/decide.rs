@@ -27,9 +27,9 @@ const STABILITY_LIMIT: f64 = 0.01;
 const STABILITY_HINT: f64 = 0.4;
 /// p-value at which a row does not pass because more of head's repetitions lie far from the rest.
 const FAR_SHARE_LIMIT: f64 = 0.005;
-/// p-value of the tail up to which a row does not pass at the last look, if head's stalls raise its mean by
-/// more than the tolerance: the p of two stalls of head and none of base. Before the last look, such a row is
-/// measured further.
+/// Largest p-value of the tail at which a row does not pass at the last look, if head's stalls raise its mean
+/// by more than the tolerance. Two stalls of head and none of base have this p. Before the last look, such a
+/// row is measured further.
 pub(super) const TAIL_LIMIT: f64 = 0.26;
 /// p-value up to which a row does not pass because head's slow processes take longer than base's, so that the
 /// mean of all processes rises by more than the tolerance. Both sides may have equally many slow processes.
@@ -45,15 +45,15 @@ const MEAN_HINT: f64 = 0.5;
 /// p-value of a contradiction between the quickest repetitions and the others up to which there is no
 /// verdict.
 const CONTRADICTED: f64 = 0.05;
-/// Share of pairs that point the other way by at least half of the effect, above which there is no verdict
-/// either. A process may have no repetition that ran undisturbed, so the sign alone shows too little.
+/// Share of pairs with an opposite difference of at least half the effect, above which there is no verdict
+/// either. A process may have no undisturbed repetition, so the sign alone shows too little.
 const OPPOSED: f64 = 0.5;
 /// Allowed difference between a bound and its p-value, as a log ratio.
 const ROUNDING: f64 = 1e-9;
 /// Power for which the minimum detectable effect is stated.
 pub const MDE_POWER: f64 = 0.9;
 
-/// The question that one noisy row asks. Effects are costs: positive is worse.
+/// The question that is decided for one noisy row. Effects are costs: positive is worse.
 #[derive(Debug, Clone)]
 pub struct Question {
     pub effect: Inference,
@@ -206,8 +206,8 @@ impl Question {
         Self {
             red_share: LOCATION_SHARE * share,
             green_share: share,
-            // The sign test of the row's own uneven blocks must also show it, independently of neighboring
-            // rows.
+            // The sign test of the row's own uneven blocks must also show instability, independently of
+            // neighboring rows.
             p_stability: last.then_some(paired.p_stability.max(paired.p_split)),
             p_tail: last.then_some(paired.tail.p),
             in_question: in_question(paired, log_tolerance(rule, floor), last),

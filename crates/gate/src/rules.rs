@@ -126,7 +126,7 @@ impl<'a> Rules<'a> {
         // Large suites have thousands of benchmarks with a time.
         let usual = (!is_judged).then(Policy::default);
         let is_free = |metric: &&Metric| {
-            // A built-in metric whose rule nobody changed decides for a benchmark that measures nothing else.
+            // A built-in metric with its default rule decides for a benchmark that measures nothing else.
             let named = self.policy.metrics.iter().find(|(known, _)| *known == metric.name);
             let is_named =
                 named.is_some_and(|rule| usual.as_ref().is_none_or(|usual| !usual.metrics.contains(rule)));

@@ -1,10 +1,10 @@
 //! Comparison of head and base without pairs: sessions of one program on one machine, of which a file usually has one.
 //!
 //! A *repetition* lies in a *process*, a process in a *session* (Kalibera and Jones 2013, ISMM). The spread
-//! at a lower level says nothing about that at a higher one, so a level with a single unit has an unknown
-//! spread, which gets a prior with t tails (Gelman 2006, Bayesian Anal. 1:515–534). The prior's scale depends
-//! on how much the sessions were disturbed while they were measured, and all rows of a comparison correct it
-//! together.
+//! at a lower level says nothing about the spread at a higher one, so a level with a single unit has an
+//! unknown spread, which gets a prior with t tails (Gelman 2006, Bayesian Anal. 1:515–534). The prior's scale
+//! depends on how much the sessions were disturbed while they were measured, and all rows of a comparison
+//! correct it together.
 
 use super::describe;
 use super::distributions::student_quantile;

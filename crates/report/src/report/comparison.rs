@@ -22,7 +22,7 @@ const WHOLE_TABLE: usize = 20;
 pub(super) const NAMES: usize = 3;
 /// Maximum number of cases of a finding; the others are only counted.
 const CASES: usize = 3;
-/// Maximum number of densities on a page: nobody reads more.
+/// Maximum number of densities on a page, because more would not be read.
 const ALIGNMENTS: usize = 20;
 /// Width of a density in characters, about as wide as a name.
 const SILHOUETTE: usize = 40;
@@ -543,7 +543,7 @@ fn facts<'a>(view: &'a View<'a>, detail: Detail) -> Vec<Item<'a>> {
 /// and another version of the tools implies other commits and another benchmark library.
 fn is_telling(fact: &Fact, view: &View<'_>) -> bool {
     let other_version = || view.facts.iter().any(|fact| fact.name == "tools" && fact.base != fact.head);
-    // A stored session has a format of its own and states less; it was selected by its testbed.
+    // A stored session has a separate format and states less; it was selected by its testbed.
     let is_stored = view.comparison.base.format.starts_with("benchgate/baseline/");
     let expected = match fact.name {
         "input" | "measured" | "load" => true,

@@ -100,9 +100,9 @@ const LINE: Layout = Layout { stacks: &[], rules: Rules::Ends, one_line: false, 
 const RULED: Layout = Layout { rules: Rules::Rows, ..LINE };
 const SHORT: Layout = Layout { shortened: true, ..LINE };
 
-/// The figures that a reader has to consider, one line per row. At 80 columns, the interval is next
-/// to the change, and the reason is shown only if the verdict does not imply it or, in the next
-/// layout, only if it does not follow below the table.
+/// The figures that a reader has to consider, one line per row. At 80 columns, the interval is next to the
+/// change. The reason is shown unless the verdict implies it; the next layout shows it unless it follows
+/// below the table.
 pub(super) const BRIEF: &[Layout] = &[
     Layout {
         stacks: &[

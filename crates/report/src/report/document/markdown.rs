@@ -9,7 +9,7 @@ use super::{Block, Cell, Column, Part, Text, Tone, first_lines};
 const LONGEST_NAME: usize = 240;
 /// Maximum number of bytes of a message.
 const LONGEST_MESSAGE: usize = 600;
-/// Maximum number of bytes of a sentence: nobody reads a longer one.
+/// Maximum number of bytes of a sentence, because a longer one would not be read.
 const LONGEST_SENTENCE: usize = 2_000;
 
 /// Returns the icon of a verdict. The word follows it, because not all readers see colors.
