@@ -146,8 +146,7 @@ fn invocation(
     if origin == CodeOrigin::Unknown && !hosted && inputs.get("fork-runner") != Some("ephemeral") {
         problems.push(
             "code that may come from a fork is not run on a persistent self-hosted runner; if the runner is \
-            discarded \
-            after the job, set `fork-runner: ephemeral`"
+             discarded after the job, set `fork-runner: ephemeral`"
                 .to_owned(),
         );
     }
