@@ -136,7 +136,7 @@ impl From<ConfigError> for CliError {
 impl From<ToolchainError> for CliError {
     fn from(error: ToolchainError) -> Self {
         match error {
-            ToolchainError::Interrupted => Self::interrupted_keeping("what was downloaded completely"),
+            ToolchainError::Interrupted => Self::interrupted_keeping("every complete download"),
             error => Self::failed(format!("failed to {error}")).maybe_hint(error.hint()),
         }
     }
@@ -145,15 +145,15 @@ impl From<ToolchainError> for CliError {
 impl From<PipelineError> for CliError {
     fn from(error: PipelineError) -> Self {
         let disk_full = error.is_disk_full().then_some(
-            "free some space, or use another disk (--cache-dir, --work-dir); what was measured is kept",
+            "free some space, or use another disk (--cache-dir, --work-dir); the measurements are kept",
         );
         let message = error.to_string();
         match error {
-            PipelineError::Interrupted => Self::interrupted_keeping("what is finished"),
+            PipelineError::Interrupted => Self::interrupted_keeping("all finished work"),
             PipelineError::CommandsInterrupted { processes: 0, .. } => Self::interrupted(),
             PipelineError::CommandsInterrupted { processes, can_resume: true } => {
                 let kept = counted(processes, "process");
-                Self::new(ErrorKind::Interrupted, format!("interrupted; what was measured ({kept}) is kept"))
+                Self::new(ErrorKind::Interrupted, format!("interrupted; the measurements ({kept}) are kept"))
                     .hint("run it again with `--resume` to continue, if the programs are unchanged")
             }
             PipelineError::CommandsInterrupted { .. } => {

@@ -326,7 +326,8 @@ impl ShelfArgs {
                 "no such suite and testbed in {}",
                 files.place()
             ))
-            .hint("`benchgate baseline list` shows what is stored; `benchgate baseline update` adds a session to it")),
+            .hint("`benchgate baseline list` lists the baselines; `benchgate baseline update` adds a \
+            session to one")),
             several => Err(CliError::usage(format!("{} match", several.len()))
                 .hint("name the suite, and the testbed with --testbed; `benchgate baseline list` lists \
                 them")),

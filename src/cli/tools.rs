@@ -272,7 +272,7 @@ fn remove(names: &[String], dry_run: bool, cache: &Path, terminal: &Terminal) ->
         let meant: Vec<_> = trees.iter().filter(|tree| is_named(&tree.what, name)).collect();
         if meant.is_empty() {
             return Err(CliError::usage(format!("{} has no tools called {name}", cache.display()))
-                .hint("`benchgate tools list` prints what is installed"));
+                .hint("`benchgate tools list` lists the installed tools"));
         }
         chosen.extend(meant);
     }

@@ -159,7 +159,7 @@ fn is_of_user(path: &Path) -> bool {
     path.is_file() && !SYSTEM.iter().any(|folder| path.starts_with(folder))
 }
 
-/// The key of a cache entry: the key of the request, combined with what the compiler opened. If the
+/// The key of a cache entry: the key of the request, combined with the files that the compiler opened. If the
 /// compilation can't be observed, the entry is stored for this run only.
 async fn traced(
     host: &Host<'_>,

@@ -89,8 +89,8 @@ impl Measuring<'_, '_> {
         Ok(())
     }
 
-    /// Chooses how long the processes of each benchmark measure. What the configuration leaves open is
-    /// decided by one short trial per side. If a trial fails, its benchmark fails, as with a measured
+    /// Chooses how long the processes of each benchmark measure. One short trial per side decides the
+    /// settings that the configuration leaves open. If a trial fails, its benchmark fails, as with a measured
     /// process.
     async fn choose_timings(&mut self) -> Result<(), PipelineError> {
         let fixed = design::fixed(self.settings);

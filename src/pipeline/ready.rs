@@ -1,4 +1,4 @@
-//! Ends a run: measures what was prepared, and writes the record.
+//! Ends a run: measures the prepared benchmarks, and writes the record.
 
 use std::collections::BTreeMap;
 use std::path::Path;

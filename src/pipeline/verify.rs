@@ -216,8 +216,8 @@ fn places(folder: &Path, call: &str, types: &[Option<String>]) -> Vec<TensorFile
     types.iter().enumerate().map(place).collect()
 }
 
-/// The types of the results, from what a call printed. The type is `4x4xbf16` in `result[0]: hal.buffer_view`
-/// followed by `4x4xbf16=[…]`.
+/// The types of the results, from the output of a call. The type is `4x4xbf16` in `result[0]:
+/// hal.buffer_view` followed by `4x4xbf16=[…]`.
 fn printed_types(stdout: &str) -> Vec<String> {
     let mut lines = stdout.lines();
     let mut types = Vec::new();

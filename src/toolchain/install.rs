@@ -91,7 +91,7 @@ impl ToolPlace {
             let gigabytes = kept.bytes as f64 / 1e9;
             let place = kept.path.display();
             progress.on(Event::Note(&format!(
-                "{place} takes {gigabytes:.1} GB; `benchgate clean` removes what nothing uses any more"
+                "{place} takes {gigabytes:.1} GB; `benchgate clean` removes unused files"
             )));
         }
     }

@@ -119,7 +119,7 @@ async fn bootstrapped(
     {
         return Ok(Some(found));
     }
-    // `--clear` removes what a killed attempt left. Two simultaneous attempts create the same files.
+    // `--clear` removes the remains of a killed attempt. Two simultaneous attempts create the same files.
     let make = Command::new(&bare.executable, PATIENCE * 5).args(["-m", "venv", "--clear"]).arg(&folder);
     process::run(&make, cancel).await?;
     Ok(ask(&python, cancel).await?.filter(|found| found.pip.is_some()))

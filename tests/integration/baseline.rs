@@ -219,7 +219,7 @@ fn nothing_to_show_is_exit_12_with_what_to_run() {
     assert_eq!(outcome.code, Some(12));
     insta::assert_snapshot!(outcome.stderr, @"
     error: no such suite and testbed in baselines
-    hint: `benchgate baseline list` shows what is stored; `benchgate baseline update` adds a session to it
+    hint: `benchgate baseline list` lists the baselines; `benchgate baseline update` adds a session to one
     ");
 }
 

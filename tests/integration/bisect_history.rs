@@ -86,7 +86,7 @@ fn a_history_without_a_slowdown_or_without_a_range_is_said_and_measures_nothing(
     let said = |arguments: &[&str], code: i32| without_digests(&bisect(&suite, arguments, code).1.messages());
     insta::assert_snapshot!(said(&["--from-history"], 2), @"
     error: failed to find a range to search: no latency in fake/9c1f0e57 got worse by 1 % or more
-    hint: name both ends with --good and --bad; `benchgate baseline show --changes` lists what is stored
+    hint: name both ends with --good and --bad; `benchgate baseline show --changes` lists the stored changes
     ");
     insta::assert_snapshot!(said(&["--from-history", "--observe", "failure"], 2), @"
     error: failed to find a range to search: stored sessions show changes of metrics, but not of failure

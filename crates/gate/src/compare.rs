@@ -34,7 +34,7 @@ pub struct CompareOptions {
     /// True if this program measured both runs just now, so that impossible times come from a disturbed host
     /// and not from a forged file.
     pub measured_here: bool,
-    /// True if the blocks were drawn with replacement from what was measured, so that equal blocks don't
+    /// True if the blocks were drawn with replacement from the measured ones, so that equal blocks don't
     /// count as copies.
     pub resampled: bool,
     /// True if this is an interim look, which only needs the gating rows: metrics without such a row stay

@@ -13,7 +13,8 @@ pub enum ShownSides {
     /// One session, or one program's run that measured both.
     Together,
     /// Different sessions. Each shows what it measured, so that a session shows the same value whatever it is
-    /// compared with. `compared` is head's value as a history compares it, without what all benchmarks share.
+    /// compared with. `compared` is head's value as a history compares it, without the shift that all
+    /// benchmarks share.
     Apart { compared: Option<f64> },
 }
 

@@ -1,5 +1,5 @@
-//! Compares what a file states about its samples with the samples, and the statements with each other: a file
-//! that was cut off, edited or pieced together contradicts itself.
+//! Compares a file's statements about its samples with the samples and with each other: a file that was cut
+//! off, edited or pieced together contradicts itself.
 
 use benchgate_core::model::{Benchmark, Lint, LintCode, Summary};
 

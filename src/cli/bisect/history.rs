@@ -49,7 +49,8 @@ pub fn with_ends(args: &BisectArgs, terminal: &Terminal) -> Result<BisectArgs, C
     let newest = timeline.as_ref().and_then(|timeline| newest_slowdown(timeline, metric, &filter));
     let (Some(timeline), Some(found)) = (&timeline, newest) else {
         return Err(no_range(&format!("no {} in {} got worse by 1 % or more", metric.name, shelf.folder)).hint(
-            "name both ends with --good and --bad; `benchgate baseline show --changes` lists what is stored",
+            "name both ends with --good and --bad; `benchgate baseline show --changes` lists the stored \
+            changes",
         ));
     };
     let (old, new) = (&timeline.sessions[found.before], &timeline.sessions[found.after]);

@@ -48,7 +48,7 @@ fn cache(folder: &Path) -> Finding {
     match clean::cache_bytes(folder) {
         Ok(bytes) => {
             let bytes = quantity(bytes as f64, &Unit::Bytes);
-            Finding::ok(ID, format!("{bytes} in {place}; `benchgate clean` removes what is unused"))
+            Finding::ok(ID, format!("{bytes} in {place}; `benchgate clean` removes unused files"))
         }
         Err(error) => Finding::warning(
             ID,
@@ -149,7 +149,7 @@ fn neighbors(usage: Option<Usage>) -> Finding {
     );
     if usage.foreign + usage.stolen > usage.resolution.max(QUIET) {
         let why = "CPU contention distorts timings.";
-        Finding::warning(ID, what, why, "Stop what runs there, or give the runner a dedicated machine.")
+        Finding::warning(ID, what, why, "Stop the other programs, or give the runner a dedicated machine.")
     } else {
         Finding::ok(ID, what)
     }

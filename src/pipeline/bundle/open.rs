@@ -66,7 +66,7 @@ pub async fn open_bundle(
         Ok(config)
     };
     if contents.sides.windows(2).any(|pair| pair[0].renamed != pair[1].renamed) {
-        return Err(refused("its sides differ in what was renamed".to_owned()));
+        return Err(refused("its sides have different renames".to_owned()));
     }
     let judge = contents.sides.iter().find(|side| side.name == contents.judged_by);
     let judge = judge.map(read).transpose()?;

@@ -303,7 +303,7 @@ fn kept_state(base: &ObservedProcess, head: &ObservedProcess) -> Option<Lint> {
         .find(|(place, file)| file.by_process || by_base.get(*place).is_some_and(|file| file.by_process));
     let file = both.map(|(_, ReusedFile { path, .. })| {
         let path = shown(&path.to_string_lossy());
-        format!("processes of both sides read what earlier ones wrote, such as `{path}`")
+        format!("processes of both sides read files of earlier processes, such as `{path}`")
     });
     let memory = || {
         memory.map(|kind| format!("processes of both sides use {kind}, which keep results for later ones"))

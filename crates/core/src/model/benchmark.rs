@@ -180,8 +180,8 @@ pub const JUDGED_BY_OUTPUTS: &str = "outputs";
 /// the code is for.
 pub const ARCHITECTURE: &str = "architecture";
 
-/// Prefix of labels that state with what a foreign tool ran the benchmark: `environment python`. The tool may
-/// be the intended change, so a difference is reported, and the sides stay comparable.
+/// Prefix of labels that state the environment in which a foreign tool ran the benchmark: `environment
+/// python`. The tool may be the intended change, so a difference is reported, and the sides stay comparable.
 pub const ENVIRONMENT: &str = "environment ";
 
 /// Label with the names of all facts that a foreign row states in separate fields. A row without this label

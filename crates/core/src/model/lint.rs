@@ -99,7 +99,8 @@ lint_codes! {
         "The verdict is valid, but reaching one takes more blocks: measure on an idle machine.";
     HighCv "high-cv" Note Measuring,
         "The samples of a process spread widely.",
-        "Look for what else runs on those processors, lengthen `min-time`, or pin the process (`cpus`) if it is not \
+        "Look for other programs on those processors, lengthen `min-time`, or pin the process (`cpus`) if \
+        it is not \
         pinned.";
     Bimodal "bimodal" Note Measuring,
         "Processes or repetitions fall into two groups, as if two programs had been measured.",
@@ -140,7 +141,8 @@ lint_codes! {
         "Look at the tool's message about this row, if it wrote one, or at its log.";
     Contradictory "contradictory" Error,
         "The numbers contradict other facts about the row (its statistics, units or artifacts), so one of them is wrong.",
-        "Measure both sides again without editing or cutting the tool's files; if the finding remains, compare the recorded artifact hashes and units with what really ran.";
+        "Measure both sides again without editing or cutting the tool's files; if the finding remains, \
+        compare the recorded artifact hashes and units with the programs that really ran.";
     ReportedProblem "reported-problem" Inconclusive Benchmark,
         "Head's result reports a problem that base's does not: a remark about an error, a NaN in a field or \
         a counter, or counted failures.",
@@ -174,7 +176,7 @@ lint_codes! {
         "Measure both sides on the same machine, paired in one job.";
     ToolchainMismatch "toolchain-mismatch" Note,
         "The tools differ between the sides.",
-        "No action is needed if the toolchain is what changed.";
+        "No action is needed if the toolchain was meant to change.";
     SameCommit "same-commit" Note,
         "Both sides state the same commit.",
         "No action is needed if something else differs, such as flags; otherwise pass the results of the other commit.";
@@ -274,7 +276,7 @@ lint_codes! {
         "Find the change that moved the value beyond the limit (`benchgate baseline show`, `benchgate bisect`), or move the limit in a reviewed change.";
     Killed "killed" Error,
         "A tool was ended from outside (the kernel's out-of-memory killer, a signal from another program), which says nothing about the model.",
-        "Find what ended it, give the machine or the container more memory or lower `jobs`, and run again.";
+        "Find the cause, give the machine or the container more memory or lower `jobs`, and run again.";
     CompilerRejected "compiler-rejected" Note,
         "The compiler rejected this side's program with a diagnostic that names a line of the program.",
         "No action is needed if the other side repairs the program; otherwise read the compile log.";
@@ -293,7 +295,7 @@ lint_codes! {
         "No action is needed: the new history begins with this session. Compare it with the base in one job: `benchgate gate --base REF`.";
     Intermittent "intermittent" Note,
         "Head had more slow processes than base, even if its other processes are as fast.",
-        "Look for what differs from start to start: allocation, placement, autotuning, caches.";
+        "Look for differences between starts: allocation, placement, autotuning, caches.";
     Unmatched "unmatched" Note,
         "No benchmark of the other side has this name.",
         "Pair it with its old name (`--rename FROM TO`), or accept that it can't be compared.";

@@ -1,4 +1,4 @@
-//! Compares the working tree with HEAD: what was measured must be what the commit contains.
+//! Compares the working tree with HEAD: the measured files must be those of the commit.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;

@@ -58,8 +58,8 @@ pub(super) fn second_list(json: &Scanner<'_>) -> BoxedFault {
 
 /// Context key under which a file that benchgate wrote describes its machine: a testbed as JSON text.
 pub(crate) const TESTBED: &str = "benchgate_testbed";
-/// Context key for what distinguishes experiments with equal names, such as pytest-benchmark's timer:
-/// [`Axes`] as JSON text.
+/// Context key for the labels that distinguish experiments with equal names, such as pytest-benchmark's
+/// timer: [`Axes`] as JSON text.
 pub(crate) const AXES: &str = "benchgate_axes";
 
 /// Labels of each benchmark.

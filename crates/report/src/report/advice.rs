@@ -153,7 +153,7 @@ fn fix(code: LintCode, format: &str) -> &'static str {
             "Repeat inside the process, or measure in more processes."
         }
         (LintCode::HighCv, foreign) if !foreign.starts_with("benchgate/") => {
-            "Look for what else runs on the machine; repeat more often or for longer."
+            "Look for other programs on the machine; repeat more often or for longer."
         }
         _ => code.fix(),
     }

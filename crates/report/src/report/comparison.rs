@@ -34,7 +34,7 @@ enum Detail {
     Brief,
     /// A terminal with `--all`.
     All,
-    /// A page, which can fold what few readers need.
+    /// A page, which can fold details.
     Page,
 }
 

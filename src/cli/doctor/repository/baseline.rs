@@ -99,7 +99,7 @@ pub(super) fn writers(workflows: &Workflows, store: &Store) -> Option<Finding> {
     if let Some(placed) = storing.iter().find(|placed| placed.meets_pull_requests()) {
         return Some(Finding::error(
             ID,
-            format!("{placed} stores what a pull request measured"),
+            format!("{placed} stores the results of pull requests"),
             "A pull request could change the baseline that judges it.",
             "Store on `schedule` or on `push` to the main branch.",
         ));

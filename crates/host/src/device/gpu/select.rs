@@ -25,8 +25,9 @@ impl Choice {
     }
 }
 
-/// The GPU of an IREE device (`cuda`, `cuda://GPU-…`, `hip://0`, `vulkan`). `visible` contains the values of the
-/// environment variables that select a job's GPUs; each one selects from what the one before leaves.
+/// The GPU of an IREE device (`cuda`, `cuda://GPU-…`, `hip://0`, `vulkan`). `visible` contains the values of
+/// the environment variables that select a job's GPUs; each one selects from the GPUs that the previous one
+/// leaves.
 pub fn choose(device: &str, visible: &[String], gpus: &[Gpu]) -> Choice {
     let (driver, rest) = device.split_once("://").unwrap_or((device, ""));
     let vendors = DeviceKind::from_uri(driver).facts().vendors;
