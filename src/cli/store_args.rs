@@ -322,15 +322,15 @@ impl ShelfArgs {
                 shelf.end_acceptances(jiff::Timestamp::now());
                 Ok(shelf)
             }
-            [] => Err(CliError::baseline_missing(format!(
-                "no such suite and testbed in {}",
-                files.place()
-            ))
-            .hint("`benchgate baseline list` lists the baselines; `benchgate baseline update` adds a \
-            session to one")),
-            several => Err(CliError::usage(format!("{} match", several.len()))
-                .hint("name the suite, and the testbed with --testbed; `benchgate baseline list` lists \
-                them")),
+            [] => Err(CliError::baseline_missing(format!("no such suite and testbed in {}", files.place()))
+                .hint(
+                    "`benchgate baseline list` lists the baselines; `benchgate baseline update` adds a \
+            session to one",
+                )),
+            several => Err(CliError::usage(format!("{} match", several.len())).hint(
+                "name the suite, and the testbed with --testbed; `benchgate baseline list` lists \
+                them",
+            )),
         }
     }
 }

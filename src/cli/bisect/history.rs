@@ -48,10 +48,11 @@ pub fn with_ends(args: &BisectArgs, terminal: &Terminal) -> Result<BisectArgs, C
     let filter = Filter::new(&args.measure.filter);
     let newest = timeline.as_ref().and_then(|timeline| newest_slowdown(timeline, metric, &filter));
     let (Some(timeline), Some(found)) = (&timeline, newest) else {
-        return Err(no_range(&format!("no {} in {} got worse by 1 % or more", metric.name, shelf.folder)).hint(
-            "name both ends with --good and --bad; `benchgate baseline show --changes` lists the stored \
+        return Err(no_range(&format!("no {} in {} got worse by 1 % or more", metric.name, shelf.folder))
+            .hint(
+                "name both ends with --good and --bad; `benchgate baseline show --changes` lists the stored \
             changes",
-        ));
+            ));
     };
     let (old, new) = (&timeline.sessions[found.before], &timeline.sessions[found.after]);
     let (good, bad) = (commit(old)?, commit(new)?);
