@@ -109,10 +109,10 @@ pub struct ProfiledTimesRecord {
 #[serde(deny_unknown_fields)]
 pub struct OperatorTimesRecord {
     pub calls: u64,
-    /// Without the operators that it calls.
+    /// Time without the operators that this one calls.
     pub self_cpu_seconds: Number,
     pub cpu_seconds: Number,
-    /// Without the operators that it calls.
+    /// Time without the operators that this one calls.
     pub self_cuda_seconds: Number,
     pub cuda_seconds: Number,
 }
