@@ -161,7 +161,7 @@ static OVERRIDE: Section = Section {
 pub(super) static WAIVER: Section = Section {
     title: "[[waiver]]",
     doc: "A reviewed exception: until the given day, matching rows don't count, whatever their verdict is. \
-    They stay visible. docs/troubleshooting.md describes it.",
+    They stay visible. See docs/troubleshooting.md.",
     fields: &[
         required(
             "benchmark",

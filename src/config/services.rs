@@ -51,7 +51,7 @@ table! {
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct GitHub, GITHUB: "[github]",
         "Settings of `benchgate publish`. In a pull request this is read from the base; the publishing job reads it from \
-         the default branch. docs/action.md describes it.";
+         the default branch. See docs/action.md.";
     "comment" => comment: CommentWhen = CommentWhen::OnChange, ValueKind::Choice(CommentWhen::VARIANTS),
         "When the pull request gets its first comment. `on-change`: if the verdict is not *pass*, \
          if there is a warning, if a row is waived or if a benchmark is new. `on-failure`: if the verdict \
