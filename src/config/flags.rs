@@ -14,6 +14,22 @@ const BATCH: &str = "--batch_size";
 const EXECUTION_MODEL: &str = "--iree-execution-model";
 const ASYNCHRONOUS: [&str; 2] = ["async-internal", "async-external"];
 
+/// The compile flag that skips phases. The phase `hal` repeats the dispatches, so it must not be skipped.
+const COMPILE_FROM: &str = "--compile-from";
+const BEFORE_REPEATING: [&str; 11] = [
+    "start",
+    "input",
+    "abi",
+    "preprocessing",
+    "global-optimization",
+    "dispatch-creation",
+    "flow",
+    "stream",
+    "executable-sources",
+    "executable-configurations",
+    "executable-targets",
+];
+
 /// Flags for the output of the tools. benchgate sets them itself and keeps the files in its cache.
 const OUTPUTS: [&str; 8] = [
     "--o",
@@ -43,6 +59,10 @@ pub fn refused_flag(flag: &str) -> Option<String> {
     if name == EXECUTION_MODEL && !ASYNCHRONOUS.contains(&value) {
         let models = ASYNCHRONOUS.join("` or `");
         return Some(format!("`{name}` must be `{models}`: other models ignore `dispatch-repeats`"));
+    }
+    if name == COMPILE_FROM && !BEFORE_REPEATING.contains(&value) {
+        let why = "later phases ignore `dispatch-repeats`";
+        return Some(format!("`{name}` must be a phase of the compiler up to `executable-targets`: {why}"));
     }
     let shown = if name == "--o" { "-o" } else { &name };
     OUTPUTS

@@ -209,8 +209,10 @@ impl FlagSearch<'_> {
         if writes(name) {
             return;
         }
-        let reads =
-            name.starts_with('-') && words(name).next_back().is_some_and(|word| READS.contains(&word));
+        let is_phase = name.trim_start_matches('-') == "compile-from";
+        let reads = name.starts_with('-')
+            && !is_phase
+            && words(name).next_back().is_some_and(|word| READS.contains(&word));
         for part in value.split(',').filter(|part| !part.is_empty() && *part != "-") {
             let is_flag_file = flag.starts_with('@');
             if !(reads || is_flag_file || looks_like_a_file(part)) {

@@ -163,8 +163,13 @@ pub(super) async fn check<'a>(
         }
     };
     prepared.artifact = Some(artifact);
-    if planned.model.dispatch_repeats > 1 && compiled.dispatch_count == Some(0) {
-        let detail = "`dispatch-repeats` divides the time, but the module repeats no dispatch";
+    let dispatches = match compiled.dispatch_count {
+        Some(0) => Some("the module repeats no dispatch"),
+        None => Some("the compiler does not report that the module has dispatches to repeat"),
+        Some(_) => None,
+    };
+    if let Some(why) = dispatches.filter(|_| planned.model.dispatch_repeats > 1) {
+        let detail = format!("`dispatch-repeats` divides the time, but {why}");
         prepared.lints.push(Lint::new(LintCode::WorkloadChanged, detail));
     }
     if planned.target.is_timed() {

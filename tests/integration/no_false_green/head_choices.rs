@@ -99,13 +99,15 @@ fn a_reference_made_of_a_wrong_output_is_not_green() {
 
 #[test]
 fn a_count_of_repeated_dispatches_in_a_file_of_flags_is_refused() {
-    let cases: [(&str, &[(&str, &str)]); 7] = [
+    let cases: [(&str, &[(&str, &str)]); 9] = [
         ("a file", &[("more.txt", "--iree-hal-benchmark-dispatch-repeat-count=1\n")]),
         ("one dash", &[("more.txt", "-iree-hal-benchmark-dispatch-repeat-count=1\n")]),
         ("two words", &[("more.txt", "--iree-hal-benchmark-dispatch-repeat-count 1\n")]),
         ("quotes", &[("more.txt", "--iree-hal-benchmark-\"dispatch\"-repeat-count=1\n")]),
         ("a backslash", &[("more.txt", "--iree-hal-benchmark-\\dispatch-repeat-count=1\n")]),
         ("what looks like a comment", &[("more.txt", "# --iree-hal-benchmark-dispatch-repeat-count=1\n")]),
+        ("a phase after the repeating one", &[("more.txt", "--compile-from=hal\n")]),
+        ("no known phase", &[("more.txt", "-compile-from=999\n")]),
         (
             "a file in a file",
             &[("more.txt", "@data/b.txt"), ("data/b.txt", "--iree-hal-benchmark-dispatch-repeat-count=1\n")],
@@ -395,13 +397,13 @@ fn work_that_no_dispatch_repeats_is_not_divided_by_the_repeats() {
     let main = repository.head().unwrap().peel_to_commit().unwrap();
     repository.branch("change", &main, true).unwrap();
     repository.set_head("refs/heads/change").unwrap();
-    suite.source("a", &["latency-us=500", "dispatch-count=0"]);
-    commit(&repository, "work on the host");
-    let comparison = gate_main(&suite, &[]).expect_code(11).json();
-    assert!(
-        lint_codes(row(&comparison, "a/cpu/main", Some("latency"))).contains(&"workload-changed"),
-        "{comparison:#}"
-    );
+    for count in ["dispatch-count=0", "dispatch-count=null"] {
+        suite.source("a", &["latency-us=500", count]);
+        commit(&repository, "work on the host");
+        let comparison = gate_main(&suite, &[]).expect_code(11).json();
+        let lints = lint_codes(row(&comparison, "a/cpu/main", Some("latency")));
+        assert!(lints.contains(&"workload-changed"), "{count}: {comparison:#}");
+    }
 }
 
 #[test]

@@ -193,6 +193,13 @@ elif how == "removed file":
     write(kept)
 elif how == "segment":
     libc.shmctl(libc.shmget(0, 4096, 0o1600), 0, None)
+elif how.startswith("extended attribute"):
+    name = f"user.{how.split()[-1]}"
+    place = home if "folder" in how else os.path.join(home, "old")
+    attempt(os.getxattr, place, name)
+    attempt(os.setxattr, place, name, b"42")
+    # Not every file system has such attributes, but each changes the time.
+    os.chmod(place, 0o700)
 elif how == "queue":
     getattr(libc, "mq_open", ctypes.CDLL("librt.so.1").mq_open)(b"/no-such-queue", 0)
 elif how.startswith("attribute of another process"):
@@ -251,6 +258,7 @@ fn a_head_that_can_tell_what_an_earlier_process_left_is_never_green() {
     change.0.write("module.py", "value = 1\n");
     let cached = "mkdir -p \"$1/__pycache__\"; : > \"$1/__pycache__/bench.pyc\"";
     change.begin(&format!("{cached}; {COMPUTES}"), WITH_OUTPUTS);
+    std::fs::write(change.0.work().with_file_name("home").join("old"), "").unwrap();
     let mut missed = Vec::new();
     let mut gate = |how: &str, is_other: bool| {
         change.bench(&format!("{cached}; python3 keeps.py '{how}' \"$1\"; rows"));
@@ -260,7 +268,9 @@ fn a_head_that_can_tell_what_an_earlier_process_left_is_never_green() {
         }
         for entry in std::fs::read_dir(change.0.work().with_file_name("home")).unwrap() {
             let path = entry.unwrap().path();
-            std::fs::remove_file(&path).or_else(|_| std::fs::remove_dir_all(&path)).unwrap();
+            if !path.ends_with("old") {
+                std::fs::remove_file(&path).or_else(|_| std::fs::remove_dir_all(&path)).unwrap();
+            }
         }
     };
     gate("nothing", false);
@@ -277,6 +287,8 @@ fn a_head_that_can_tell_what_an_earlier_process_left_is_never_green() {
         "end of a file",
         "file that is gone afterwards",
         "removed file",
+        "extended attribute of a file",
+        "extended attribute of a folder",
         "segment",
         "queue",
         "attribute of another process: limit",

@@ -6,7 +6,7 @@
 //! it.
 
 use std::ffi::OsStr;
-use std::fs::File;
+use std::fs::{File, read_link};
 use std::io;
 use std::mem::zeroed;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -165,7 +165,7 @@ impl Observer {
 
     fn note(&mut self, request: &libc::seccomp_notif) -> io::Result<()> {
         let call = call_of(&request.data).ok_or(io::ErrorKind::Unsupported)?;
-        if let Ok(program) = std::fs::read_link(format!("/proc/{}/exe", request.pid)) {
+        if let Ok(program) = read_link(format!("/proc/{}/exe", request.pid)) {
             self.notes.read(program);
         }
         match call {
@@ -196,6 +196,21 @@ impl Observer {
                 self.note_open(request, path, u64::from_ne_bytes(flags) as i32)?;
             }
             Call::Look { path, .. } => named(request, path)?.for_each(|path| self.notes.read(path)),
+            Call::Attributes(path) => {
+                let of_descriptor =
+                    || read_link(format!("/proc/{}/fd/{}", request.pid, request.data.args[0]));
+                let paths: Vec<PathBuf> = match path {
+                    Some(path) => named(request, path)?.collect(),
+                    None => vec![of_descriptor()?],
+                };
+                for path in paths {
+                    // The time of a folder says nothing about its attributes.
+                    if path.is_dir() {
+                        self.notes.use_memory("attributes of folders");
+                    }
+                    self.notes.read(path);
+                }
+            }
             Call::Make(path) => named(request, path)?.for_each(|path| self.notes.make(path)),
             Call::MakeLink(path) => named(request, path)?.for_each(|path| self.notes.make_link(&path)),
             Call::Remove(path) => named(request, path)?.for_each(|path| self.notes.find(&path)),
@@ -301,7 +316,7 @@ fn named(request: &libc::seccomp_notif, path: Named) -> io::Result<impl Iterator
             None | Some(libc::AT_FDCWD) => format!("/proc/{pid}/cwd"),
             Some(fd) => format!("/proc/{pid}/fd/{fd}"),
         };
-        whole = std::fs::read_link(folder)?.join(whole);
+        whole = read_link(folder)?.join(whole);
     }
     let whole = (!name.is_empty()).then(|| without_parents(&whole));
     let elsewhere = whole.as_ref().and_then(|path| through_kernel(path, pid));

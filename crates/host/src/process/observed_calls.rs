@@ -35,6 +35,9 @@ pub(super) enum Call {
         /// The flags, which may say that the name is empty and that the descriptor itself is meant.
         flags: Option<usize>,
     },
+    /// The call reads extended attributes of a file or folder. Without a path, the first argument is its
+    /// descriptor.
+    Attributes(Option<Named>),
     /// The call creates something that is not a regular file, and fails if the name exists.
     Make(Named),
     MakeLink(Named),
@@ -67,7 +70,6 @@ const fn at(folder: usize) -> Named {
     Named { folder: Some(folder), name: folder + 1 }
 }
 
-#[cfg(target_arch = "x86_64")]
 const fn plain(name: usize) -> Named {
     Named { folder: None, name }
 }
@@ -117,6 +119,12 @@ const CALLS: &[(libc::c_long, Call)] = &[
     (libc::SYS_faccessat, look(at(0), None)),
     (libc::SYS_faccessat2, look(at(0), None)),
     (libc::SYS_readlinkat, look(at(0), None)),
+    (libc::SYS_getxattr, Call::Attributes(Some(plain(0)))),
+    (libc::SYS_lgetxattr, Call::Attributes(Some(plain(0)))),
+    (libc::SYS_listxattr, Call::Attributes(Some(plain(0)))),
+    (libc::SYS_llistxattr, Call::Attributes(Some(plain(0)))),
+    (libc::SYS_fgetxattr, Call::Attributes(None)),
+    (libc::SYS_flistxattr, Call::Attributes(None)),
     (libc::SYS_mkdirat, Call::Make(at(0))),
     (libc::SYS_mknodat, Call::Make(at(0))),
     (libc::SYS_symlinkat, Call::MakeLink(at(1))),
