@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::config::{self, Store};
 use crate::exit_code::ExitCode;
-use crate::gate::{self, CompareOptions};
+use crate::gate::{self, CompareOptions, Comparison, Reason, Row};
 use crate::git::Repository;
 use crate::model::{BenchmarkGlob, SideName, Verdict, counted};
 use crate::record::{AcceptanceFile, QuarantineCause, QuarantineRecord, RunFile};
@@ -225,7 +225,18 @@ fn update(
     };
     let mut updated = store::update(files, &file, &writing)?;
     say_faults(&updated.faults, terminal);
-    let code = if args.policy.warn_only { ExitCode::Pass } else { code_of(&updated.quarantine) };
+    if updated.comparison.is_none() && !updated.notes.is_empty() {
+        terminal.note(
+            "note: the history starts with this session, because no stored one can be compared with it",
+        );
+        updated.notes.iter().for_each(|note| terminal.note(note));
+    }
+    let code = match code_of(&updated.quarantine) {
+        _ if args.policy.warn_only => ExitCode::Pass,
+        // Such a session joins the baseline, which shows the level of later ones, but it is not good.
+        ExitCode::Pass if updated.comparison.as_ref().is_some_and(exceeds_limit) => ExitCode::Regressed,
+        code => code,
+    };
     if let Some(comparison) = &mut updated.comparison {
         // The report gets this command's exit code, which the quarantine decides: a run that can't be trusted
         // as a whole is an error, whatever its rows say.
@@ -254,6 +265,12 @@ fn update(
         reporting::output("regressions", red.count().to_string())?;
     }
     Ok(code)
+}
+
+fn exceeds_limit(comparison: &Comparison) -> bool {
+    let exceeds =
+        |row: &Row| row.fatal && row.verdict == Verdict::Regressed && matches!(row.reason, Reason::Limit(_));
+    comparison.rows.iter().any(exceeds)
 }
 
 fn outcome(updated: &Updated, place: &str) -> String {

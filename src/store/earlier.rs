@@ -130,16 +130,11 @@ fn fixed_starts(baseline: &BaselineFolder) -> BTreeSet<Option<RunName>> {
     from.chain([horizon.clone()]).collect()
 }
 
-/// The sessions of `runs` that all later ones are compared with, and that therefore must not be pruned: at
-/// most `most` from each start.
-pub(super) fn first_sessions<'a>(
-    baseline: &BaselineFolder,
-    runs: &'a [RunName],
-    most: usize,
-) -> BTreeSet<&'a RunName> {
+/// The sessions of `runs` that all later ones are compared with, and that therefore must not be pruned.
+pub(super) fn first_sessions<'a>(baseline: &BaselineFolder, runs: &'a [RunName]) -> BTreeSet<&'a RunName> {
     let from = |start: Option<RunName>| {
         let names = runs.iter().filter(move |name| start.as_ref().is_none_or(|start| *name >= start));
-        names.take(most.min(LEVEL_SESSIONS))
+        names.take(LEVEL_SESSIONS)
     };
     fixed_starts(baseline).into_iter().flat_map(from).collect()
 }

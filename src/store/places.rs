@@ -37,10 +37,9 @@ impl Directory {
         let mut names = Vec::new();
         for entry in entries {
             let entry = entry.map_err(io)?;
-            // Links are ignored: a baseline consists of regular files.
             let kind = entry.file_type().map_err(io)?;
             let name = entry.file_name().to_string_lossy().into_owned();
-            if !name.starts_with('.') && if folders { kind.is_dir() } else { kind.is_file() } {
+            if !name.starts_with('.') && kind.is_dir() == folders {
                 names.push(name);
             }
         }
@@ -75,6 +74,11 @@ impl Files for Directory {
 
     fn read(&self, path: &str) -> Result<Vec<u8>, StoreError> {
         let file = self.root.join(path);
+        // A link could lead out of the baseline.
+        if file.is_symlink() {
+            let source = std::io::Error::other("it is a link; a baseline consists of regular files");
+            return Err(StoreError::Io { action: "read", path: file, source });
+        }
         files::read_bounded(&file, MOST_BYTES).map_err(|source| match source.kind() {
             std::io::ErrorKind::NotFound => StoreError::NoSuchFile { path: path.to_owned() },
             _ => StoreError::Io { action: "read", path: file, source },

@@ -77,6 +77,11 @@ pub fn prunable(
             }
         };
         newer += 1;
+        if newer == 1 {
+            // A benchmark that is expected, but was not measured, has only its reason there.
+            let expected = stored.file.quarantine.iter().filter_map(|reason| reason.benchmark.clone());
+            seen.extend(expected.map(|benchmark| (benchmark, (false, 0))));
+        }
         for (benchmark, usable) in measured(&stored, &baseline) {
             let (_, good) = seen.entry(benchmark.to_owned()).or_insert((usable, 0));
             *good += usize::from(usable);
@@ -100,7 +105,7 @@ pub fn prunable(
         }
         wanted.retain(|_, count| *count > 0);
     }
-    let first = earlier::first_sessions(&baseline, &runs, keep);
+    let first = earlier::first_sessions(&baseline, &runs);
     let old = old.iter().filter(|name| {
         !accepted.contains(name.as_str()) && !last_good.contains(name) && !first.contains(name)
     });

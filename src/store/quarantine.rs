@@ -93,7 +93,7 @@ const LIKELY_WORSE: f64 = 0.05;
 /// sessions that are certainly unchanged were kept, the spread between sessions would be
 /// underestimated, and too many later sessions would be reported as regressed.
 fn row_reason(row: &Row) -> Option<(QuarantineCause, String)> {
-    use QuarantineCause::{Errored, Regressed, Undecided};
+    use QuarantineCause::{Diverged, Errored, Regressed, Undecided};
     if !row.fatal && row.verdict != Verdict::Error {
         return None;
     }
@@ -112,6 +112,7 @@ fn row_reason(row: &Row) -> Option<(QuarantineCause, String)> {
         (Verdict::Regressed, _) if estimate.is_some() => (Regressed, ratio()),
         // The benchmark ran in the stored sessions, but its device is missing now.
         (Verdict::Regressed, Reason::FailsAtHead { why, .. }) => (Regressed, why.clone()),
+        (Verdict::Diverged, _) => (Diverged, "its outputs are wrong".to_owned()),
         // The stored session failed. Only a good session can replace it, so this one is stored.
         (Verdict::Error, Reason::FailsAtBase { .. }) => return None,
         (Verdict::Error, Reason::Unusable(lint)) => (Errored, format!("{}: {}", lint.code, lint.detail)),

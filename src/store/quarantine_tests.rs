@@ -202,17 +202,33 @@ fn pruning_keeps_the_last_good_sessions_of_what_is_red_since() {
 }
 
 #[test]
+fn pruning_keeps_the_good_sessions_of_a_benchmark_that_is_not_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut files = Directory::new(folder.path());
+    let night = |day: u32| {
+        let latency = 120_000.0 + f64::from(day % 3) * 100.0;
+        if (6..=8).contains(&day) { two(day, 'a', latency) } else { run(day, 'a', latency) }
+    };
+    for day in 1..=14 {
+        put(&mut files, &night(day)).unwrap();
+    }
+    let (pruned, _) = prunable(&files, "quickstart/9c1f0e57", 2, now()).unwrap();
+    let removed: Vec<&str> = pruned.removed.iter().map(|name| &name.time()[6..8]).collect();
+    assert_eq!(removed, ["09", "10", "11", "12"]);
+}
+
+#[test]
 fn pruning_counts_no_damaged_session_and_removes_no_good_one_for_it() {
     let folder = tempfile::tempdir().unwrap();
     let mut files = Directory::new(folder.path());
-    for day in 1..=5 {
+    for day in 1..=7 {
         put(&mut files, &run(day, 'a', 120_000.0)).unwrap();
     }
-    let damaged = folder.path().join(format!("quickstart/9c1f0e57/20261006T120000Z-{}.json", commit('a')));
+    let damaged = folder.path().join(format!("quickstart/9c1f0e57/20261008T120000Z-{}.json", commit('a')));
     fs::write(&damaged, "{").unwrap();
     let (pruned, faults) = prunable(&files, "quickstart/9c1f0e57", 1, now()).unwrap();
     let removed: Vec<&str> = pruned.removed.iter().map(|name| &name.time()[6..8]).collect();
-    assert_eq!((removed, pruned.kept, faults.len()), (vec!["02", "03", "04"], 3, 1));
+    assert_eq!((removed, pruned.kept, faults.len()), (vec!["06"], 7, 1));
 }
 
 /// A fixed number for each night and row. Together these numbers look like draws from the standard normal

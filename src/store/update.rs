@@ -44,6 +44,8 @@ pub struct Updated {
     pub comparison: Option<Comparison>,
     /// Baseline files that can't be used.
     pub faults: Vec<super::Fault>,
+    /// The reasons why stored sessions were left out, if none could be compared with.
+    pub notes: Vec<String>,
 }
 
 /// Stores a side of a run. Storing the same run again changes nothing.
@@ -87,7 +89,14 @@ pub fn update(
         let again = summarise(run, side, head.anchor.as_ref(), Vec::new());
         let again = again.ok_or_else(|| unusable("it has no such side"))?;
         let quarantine = same_result(&path, stored, &again)?.quarantine;
-        return Ok(Updated { path, quarantine, already: true, comparison: None, faults: baseline.faults });
+        return Ok(Updated {
+            path,
+            quarantine,
+            already: true,
+            comparison: None,
+            faults: baseline.faults,
+            notes: Vec::new(),
+        });
     }
     let query = HistoryQuery {
         suite: &run.suite,
@@ -98,14 +107,15 @@ pub fn update(
         lineage: writing.lineage,
         now: writing.now,
     };
-    let (comparison, red, still_red, unknown, faults) = match history_for_gate(files, &query)? {
+    let (comparison, red, still_red, unknown, faults, notes) = match history_for_gate(files, &query)? {
         Selection::Found(history) => {
             let sessions = history.sessions(true);
             let comparison = gate::compare_with_history(&head, sessions, writing.policy, &writing.options);
-            (Some(comparison), history.red, history.still_red, None, history.faults)
+            (Some(comparison), history.red, history.still_red, None, history.faults, Vec::new())
         }
         Selection::Missing(missing) => {
-            (None, BTreeSet::new(), missing.still_red.clone(), uncompared(&missing), missing.faults)
+            let unknown = uncompared(&missing);
+            (None, BTreeSet::new(), missing.still_red, unknown, missing.faults, missing.notes)
         }
     };
     let mut quarantine = quarantine::reasons(run, side, comparison.as_ref(), &red, &still_red);
@@ -113,7 +123,7 @@ pub fn update(
     let file = summarise(run, side, head.anchor.as_ref(), quarantine)
         .ok_or_else(|| unusable("it has no such side"))?;
     let (path, already) = append(files, &baseline, &name, &file)?;
-    Ok(Updated { path, quarantine: file.quarantine, already, comparison, faults })
+    Ok(Updated { path, quarantine: file.quarantine, already, comparison, faults, notes })
 }
 
 /// The reason to quarantine a run if stored sessions could not be compared with it, because they are
