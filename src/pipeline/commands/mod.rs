@@ -16,8 +16,9 @@ mod slot;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
@@ -145,6 +146,8 @@ pub(super) struct PreparedCommand {
     /// The times at which `setup` began and ended.
     setup_began: OnceLock<SystemTime>,
     set_up: OnceLock<SystemTime>,
+    /// The times at which its processes began and ended.
+    ran: Mutex<Vec<Range<SystemTime>>>,
     /// Findings about the process that is observed after everything was measured.
     observed: OnceLock<Vec<Lint>>,
     /// The command as written in the configuration, with its placeholders, because `{build}` is a different folder
@@ -185,6 +188,7 @@ impl PreparedCommand {
             named: NamedFiles::new(),
             setup_began: OnceLock::new(),
             set_up: OnceLock::new(),
+            ran: Mutex::default(),
             observed: OnceLock::new(),
             configured: spec.clone(),
             guarded,
@@ -323,7 +327,24 @@ impl PreparedCommand {
         self.remove_outputs()?;
         let Some(line) = &self.spec.prepare else { return Ok(None) };
         let finished = host.run(&self.line(line, Path::new(""), EVERYTHING).log(log)).await?;
+        self.note_end(&finished);
         Ok((finished.exit != Exit::Success).then_some(finished))
+    }
+
+    /// Notes when a process that has just ended was running.
+    fn note_end(&self, finished: &Finished) {
+        let now = SystemTime::now();
+        let mut ran = self.ran.lock().unwrap_or_else(PoisonError::into_inner);
+        ran.push(now.checked_sub(finished.wall).unwrap_or(now)..now);
+    }
+
+    /// Returns whether one of its processes, or its build or `setup`, was running at this time.
+    fn was_running(&self, at: SystemTime) -> bool {
+        let set_up = self.setup_began.get().zip(self.set_up.get()).filter(|_| self.spec.setup.is_some());
+        let ran = self.ran.lock().unwrap_or_else(PoisonError::into_inner);
+        set_up.is_some_and(|(began, ended)| (*began..*ended).contains(&at))
+            || (self.began..self.built_by).contains(&at)
+            || ran.iter().any(|ran| ran.contains(&at))
     }
 
     /// Runs `setup` and the warm-up processes, and returns the last of these. A failure of `setup` stops the

@@ -38,6 +38,8 @@ pub(super) struct ObservedProcess {
     /// Files and folders outside the build folder that changed after base's build began and before this process
     /// started, with the time of their last change.
     pub(super) recent: BTreeMap<PathBuf, SystemTime>,
+    /// Those of them that this process changed too.
+    pub(super) rewritten: BTreeSet<PathBuf>,
 }
 
 #[derive(Debug)]
@@ -96,6 +98,7 @@ pub(in crate::pipeline) async fn observe(
             lints.extend(kept_state(of_base, of_head));
             lints.extend(others_sources::read_by_base(host, (reference, of_base), command).await);
             lints.extend(others_sources::made_by_head(of_base, &head.commands));
+            lints.extend(other_sources(host, (reference, of_base), (command, of_head)).await);
             command.observed.get_or_init(|| lints);
         }
     }
@@ -132,6 +135,9 @@ impl PreparedCommand {
         observed.reused = seen(finished).map(|opened| {
             observed.read.extend(opened.read.iter().cloned());
             observed.recent = self.recent(&opened, since, output);
+            let is_rewritten =
+                |(path, at): &(&PathBuf, &SystemTime)| written(path).is_some_and(|now| now > **at);
+            observed.rewritten = observed.recent.iter().filter(is_rewritten).map(|it| it.0.clone()).collect();
             Reused { files: self.reused(&observed.recent), memory: opened.kept_memory }
         });
         Ok(observed)
@@ -266,6 +272,37 @@ async fn other_preparation(
     }
     None
 }
+
+/// The note that the processes read source files that differ between the sides and that no line of the command names:
+/// the program, or what it works on.
+async fn other_sources(
+    host: &Host<'_>,
+    (base, of_base): (&PreparedCommand, &ObservedProcess),
+    (head, of_head): (&PreparedCommand, &ObservedProcess),
+) -> Option<Lint> {
+    let names = |command: &PreparedCommand, observed: &ObservedProcess| -> BTreeSet<String> {
+        observed.read.iter().filter_map(|path| command.name_in_sources(host, path)).collect()
+    };
+    let mut differing = Vec::new();
+    for name in names(base, of_base).union(&names(head, of_head)) {
+        let [first, second] = [base, head].map(|side| side.sources[0].join(name));
+        let is_named = || head.named.keys().any(|(_, word)| head.folder.join(word) == second);
+        let [of_base, of_head] =
+            [file_state(&first, &host.digests).await, file_state(&second, &host.digests).await];
+        if of_base != of_head && !is_named() {
+            differing.push(format!("`{}`", shown(name)));
+        }
+    }
+    let count = differing.len();
+    differing.truncate(MOST_NAMED);
+    let more = if count > MOST_NAMED { format!(" and {} more", count - MOST_NAMED) } else { String::new() };
+    let differ = if count == 1 { "differs" } else { "differ" };
+    let detail = format!("the processes read {}{more}, which {differ} from base's", differing.join(", "));
+    (count > 0).then(|| Lint::new(LintCode::ScriptChanged, detail))
+}
+
+/// Maximum number of files that a finding names.
+const MOST_NAMED: usize = 3;
 
 /// The finding about files that earlier processes wrote: changed work if only head reads such files, shared
 /// state if both sides do.

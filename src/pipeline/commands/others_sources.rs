@@ -57,19 +57,15 @@ pub(super) async fn read_by_base(
     None
 }
 
-/// The finding that base's process read a file that head's build or `setup` wrote. Base's lines run first, so
-/// head's replace what they leave outside of `{build}`.
+/// The finding that base's process read a file that head's processes, build or `setup` wrote, which base's process
+/// did not write itself.
 pub(super) fn made_by_head(base: &ObservedProcess, head: &[PreparedCommand]) -> Option<Lint> {
-    let is_heads = |at: SystemTime| {
-        head.iter().any(|command| {
-            let set_up = command.setup_began.get().zip(command.set_up.get());
-            let is_setup = set_up.is_some_and(|(began, ended)| (*began..*ended).contains(&at));
-            is_setup && command.spec.setup.is_some() || (command.began..command.built_by).contains(&at)
-        })
-    };
-    let (path, _) = base.recent.iter().find(|(path, at)| is_heads(**at) && path.is_file())?;
+    let is_heads = |at: SystemTime| head.iter().any(|command| command.was_running(at));
+    let mut found = base.recent.iter().filter(|(path, _)| path.is_file() && !base.rewritten.contains(*path));
+    let (path, _) = found.find(|(_, at)| is_heads(**at))?;
     let detail = format!(
-        "base's processes read `{}`, which head's build or setup wrote, so both sides may run head's code",
+        "base's processes read `{}`, which head's processes, build or setup wrote, so both sides may run head's code, or \
+         head may change base's speed",
         excerpt(&path.to_string_lossy(), LONGEST_NAME)
     );
     Some(Lint::new(LintCode::WorkloadChanged, detail))

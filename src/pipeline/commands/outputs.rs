@@ -89,13 +89,14 @@ impl PreparedCommand {
         Ok(())
     }
 
-    /// Moves the outputs of a process from the build folder into memory. If `all` is false, because the
+    /// Moves the outputs of a process that has just ended from the build folder into memory. If `all` is false, because the
     /// process ran only some benchmarks, outputs may be missing.
     pub(in crate::pipeline) fn keep_outputs(
         &self,
         finished: &Finished,
         all: bool,
     ) -> Result<(), PipelineError> {
+        self.note_end(finished);
         let Some(folder) = self.build_folder().filter(|_| finished.exit == Exit::Success) else {
             return Ok(());
         };

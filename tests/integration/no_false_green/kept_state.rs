@@ -97,6 +97,24 @@ fn a_base_that_runs_heads_code_is_never_green() {
     change.begin(". \"$HOME/package.sh\"; rows", &CONFIG.replacen("run", setup, 1));
     change.0.write("package.sh", "true # slower");
     is_other_work("a file that both sides' setup writes", &change.strictly());
+    // Base takes a slower path if the file exists.
+    let change = Change::new("[ ! -e \"$HOME/slow\" ] || sleep 0.01; rows", CONFIG);
+    is_the_same_work("a file that no one writes", &change.strictly());
+    change.bench(": > \"$HOME/slow\"; rows");
+    is_other_work("a file that head's processes write", &change.strictly());
+}
+
+#[test]
+fn a_changed_file_that_processes_read_without_naming_it_is_noted() {
+    let change = Change::empty();
+    change.0.write("size.txt", "100");
+    change.begin("read size < size.txt; rows", CONFIG);
+    let outcome = change.strictly();
+    assert!(!found(&outcome, "script-changed"), "{}", outcome.said());
+    change.0.write("size.txt", "90");
+    let outcome = change.strictly();
+    let note = "the processes read `size.txt`, which differs from base's";
+    assert!(outcome.stdout.contains(note), "{}", outcome.said());
 }
 
 #[test]
@@ -123,7 +141,7 @@ fn a_file_of_the_build_that_only_heads_processes_change_is_never_green() {
 /// A command whose first argument selects what it does with files. It leaves its output in the folder of its
 /// second argument.
 const KEEPS: &str = r#"
-import ctypes, os, resource, sys, tempfile
+import ctypes, os, resource, socket, sys, tempfile
 how, build = sys.argv[1:]
 home = os.environ["HOME"]
 kept = os.path.join(home, "kept")
@@ -200,6 +218,23 @@ elif how.startswith("extended attribute"):
     attempt(os.setxattr, place, name, b"42")
     # Not every file system has such attributes, but each changes the time.
     os.chmod(place, 0o700)
+elif how == "program":
+    pid = os.fork()
+    if pid == 0:
+        attempt(os.execv, kept, [kept])
+        os._exit(1)
+    os.waitpid(pid, 0)
+    write(kept)
+    os.chmod(kept, 0o600)
+elif how == "length of a file":
+    attempt(os.truncate, kept, 3)
+    write(kept)
+elif how == "times of a file":
+    attempt(os.utime, kept)
+    write(kept)
+elif how == "port":
+    with socket.socket() as listener:
+        attempt(listener.bind, ("127.0.0.1", 0))
 elif how == "queue":
     getattr(libc, "mq_open", ctypes.CDLL("librt.so.1").mq_open)(b"/no-such-queue", 0)
 elif how.startswith("attribute of another process"):
@@ -235,6 +270,9 @@ elif how == "honest":
         os.mkdir(os.path.join(folder, "d"))
         os.close(libc.creat(os.path.join(folder, "e").encode(), 0o600))
         read(os.path.join(folder, "e"))
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(os.path.join(tempfile.gettempdir(), f"{os.getpid()}.socket"))
+        os.unlink(listener.getsockname())
     for pid in [0, os.getpid(), os.getppid()]:
         resource.prlimit(pid, resource.RLIMIT_NOFILE, resource.getrlimit(resource.RLIMIT_NOFILE))
         os.sched_setaffinity(pid, os.sched_getaffinity(pid))
@@ -289,6 +327,10 @@ fn a_head_that_can_tell_what_an_earlier_process_left_is_never_green() {
         "removed file",
         "extended attribute of a file",
         "extended attribute of a folder",
+        "program",
+        "length of a file",
+        "times of a file",
+        "port",
         "segment",
         "queue",
         "attribute of another process: limit",

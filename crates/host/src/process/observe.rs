@@ -196,6 +196,13 @@ impl Observer {
                 self.note_open(request, path, u64::from_ne_bytes(flags) as i32)?;
             }
             Call::Look { path, .. } => named(request, path)?.for_each(|path| self.notes.read(path)),
+            Call::Bind => {
+                let mut family = [0; 2];
+                memory(request)?.read_exact_at(&mut family, request.data.args[1])?;
+                if [libc::AF_INET, libc::AF_INET6].contains(&i32::from(u16::from_ne_bytes(family))) {
+                    self.notes.use_memory("ports of the network");
+                }
+            }
             Call::Attributes(path) => {
                 let of_descriptor =
                     || read_link(format!("/proc/{}/fd/{}", request.pid, request.data.args[0]));
@@ -203,7 +210,8 @@ impl Observer {
                     Some(path) => named(request, path)?.collect(),
                     None => vec![of_descriptor()?],
                 };
-                for path in paths {
+                // The descriptors of sockets and pipes have no path.
+                for path in paths.into_iter().filter(|path| path.is_absolute()) {
                     // The time of a folder says nothing about its attributes.
                     if path.is_dir() {
                         self.notes.use_memory("attributes of folders");

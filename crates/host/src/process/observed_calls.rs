@@ -35,6 +35,8 @@ pub(super) enum Call {
         /// The flags, which may say that the name is empty and that the descriptor itself is meant.
         flags: Option<usize>,
     },
+    /// The call binds a socket to an address, which may be taken for a while after the process.
+    Bind,
     /// The call reads extended attributes of a file or folder. Without a path, the first argument is its
     /// descriptor.
     Attributes(Option<Named>),
@@ -119,6 +121,31 @@ const CALLS: &[(libc::c_long, Call)] = &[
     (libc::SYS_faccessat, look(at(0), None)),
     (libc::SYS_faccessat2, look(at(0), None)),
     (libc::SYS_readlinkat, look(at(0), None)),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_chmod, look(plain(0), None)),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_chown, look(plain(0), None)),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_lchown, look(plain(0), None)),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_utime, look(plain(0), None)),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_utimes, look(plain(0), None)),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_futimesat, look(at(0), None)),
+    (libc::SYS_fchmodat, look(at(0), None)),
+    (libc::SYS_fchownat, look(at(0), None)),
+    (libc::SYS_utimensat, look(at(0), None)),
+    (libc::SYS_execve, look(plain(0), None)),
+    (libc::SYS_execveat, look(at(0), None)),
+    (libc::SYS_chdir, look(plain(0), None)),
+    (libc::SYS_truncate, look(plain(0), None)),
+    (libc::SYS_statfs, look(plain(0), None)),
+    (libc::SYS_inotify_add_watch, look(plain(1), None)),
+    (libc::SYS_name_to_handle_at, look(at(0), None)),
+    (libc::SYS_umount2, look(plain(0), None)),
+    (libc::SYS_open_tree, look(at(0), None)),
+    (libc::SYS_bind, Call::Bind),
     (libc::SYS_getxattr, Call::Attributes(Some(plain(0)))),
     (libc::SYS_lgetxattr, Call::Attributes(Some(plain(0)))),
     (libc::SYS_listxattr, Call::Attributes(Some(plain(0)))),
