@@ -7,9 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::gate::{EarlierSessions, LEVEL_SESSIONS};
+use crate::model::Run;
 
-use super::select::{HistoryQuery, Lineage, UsableSession, usable};
-use super::{BaselineFolder, Fault, Files, LoadedFile, RunName, StoreError};
+use super::select::{HistoryQuery, Lineage, UsableSession, held, is_about_speed, is_past, usable};
+use super::{BaselineFolder, Fault, Files, LoadedFile, RunName, StoreError, Stored};
 
 /// Number of sessions to read from each starting day on. Some of them may be quarantined.
 const FROM_EACH: usize = 7;
@@ -63,24 +64,9 @@ pub(super) fn sessions(
             if group.runs.len() >= LEVEL_SESSIONS {
                 break;
             }
-            let is_kept = |name: &RunName| kept.iter().find(|kept| kept.stored.name == *name);
-            let unread: Vec<RunName> = names.iter().filter(|name| is_kept(name).is_none()).cloned().collect();
-            baseline.prefetch(files, &unread)?;
-            for name in names {
-                let stored = match is_kept(name) {
-                    Some(kept) => kept.stored.clone(),
-                    None => match baseline.load(files, name)? {
-                        LoadedFile::Run(stored) => stored,
-                        LoadedFile::Unusable(fault) => {
-                            if !faults.contains(&fault) {
-                                faults.push(fault);
-                            }
-                            continue;
-                        }
-                    },
-                };
+            for stored in read(files, baseline, names, kept, faults)? {
                 let mut usable = usable(&stored, baseline).into_iter();
-                let mut run = stored.file.run(&baseline.run_path(name));
+                let mut run = stored.file.run(&baseline.run_path(&stored.name));
                 run.benchmarks.retain(|_| usable.next().unwrap_or(false));
                 group.runs.push(run);
             }
@@ -88,6 +74,72 @@ pub(super) fn sessions(
         found.push(group);
     }
     Ok((found, listing.unknown.len()))
+}
+
+/// Reads the sessions among the newest ones that precede an acceptance, oldest first, each reduced to the
+/// benchmarks that it covers. Those that were slow are among them: a change of level hardly affects how much
+/// sessions differ, and a slowdown may have been open for long before it was accepted.
+pub(super) fn before_acceptances(
+    files: &dyn Files,
+    baseline: &BaselineFolder,
+    query: &HistoryQuery<'_>,
+    kept: &[UsableSession],
+    faults: &mut Vec<Fault>,
+) -> Result<Vec<Run>, StoreError> {
+    let acceptances = &baseline.acceptances;
+    let last = acceptances.iter().map(|(_, accepted)| accepted.from.as_str()).max();
+    let Some((last, oldest)) = last.zip(kept.first()) else { return Ok(Vec::new()) };
+    if kept.len() >= query.sessions && oldest.stored.name.as_str() >= last {
+        return Ok(Vec::new());
+    }
+    let mut names = Vec::new();
+    let newest = baseline.newest_at(files, query.now);
+    for name in newest {
+        let name = name?;
+        if names.len() == query.sessions {
+            break;
+        }
+        if name.commit().map(query.lineage) == Some(Lineage::Ancestor) {
+            names.push(name);
+        }
+    }
+    names.retain(|name| name.as_str() < last);
+    names.reverse();
+    let mut found = Vec::new();
+    for stored in read(files, baseline, &names, kept, faults)? {
+        let mut run = stored.file.run(&baseline.run_path(&stored.name));
+        run.benchmarks.retain(|benchmark| {
+            let name = benchmark.name.as_str();
+            is_past(&stored, name, acceptances) && held(&stored, name, acceptances).all(is_about_speed)
+        });
+        found.extend(Some(run).filter(|run| !run.benchmarks.is_empty()));
+    }
+    Ok(found)
+}
+
+/// Reads sessions, of which `kept` were already read. One that can't be used is left out.
+fn read(
+    files: &dyn Files,
+    baseline: &BaselineFolder,
+    names: &[RunName],
+    kept: &[UsableSession],
+    faults: &mut Vec<Fault>,
+) -> Result<Vec<Stored>, StoreError> {
+    let is_kept = |name: &RunName| kept.iter().find(|kept| kept.stored.name == *name);
+    let unread: Vec<RunName> = names.iter().filter(|name| is_kept(name).is_none()).cloned().collect();
+    baseline.prefetch(files, &unread)?;
+    let mut read = Vec::new();
+    for name in names {
+        match is_kept(name) {
+            Some(kept) => read.push(kept.stored.clone()),
+            None => match baseline.load(files, name)? {
+                LoadedFile::Run(stored) => read.push(stored),
+                LoadedFile::Unusable(fault) if !faults.contains(&fault) => faults.push(fault),
+                LoadedFile::Unusable(_) => {}
+            },
+        }
+    }
+    Ok(read)
 }
 
 /// Starts of the ranges of sessions to read, in ascending order. `None` stands for the beginning of the

@@ -12,6 +12,8 @@
 //! file.
 
 mod accept;
+#[cfg(test)]
+mod accepted_tests;
 mod clouds;
 mod earlier;
 mod export;

@@ -31,7 +31,7 @@ fn put_object(store: &InMemory, key: &str, bytes: &[u8]) {
 /// Removes the file names, which differ in their extensions.
 fn content(mut history: History) -> History {
     let earlier = history.earlier.iter_mut().flat_map(|earlier| &mut earlier.runs);
-    for run in history.runs.iter_mut().chain(&mut history.slow).chain(earlier) {
+    for run in history.runs.iter_mut().chain(&mut history.slow).chain(&mut history.before).chain(earlier) {
         run.origin.label = String::new();
     }
     history

@@ -77,6 +77,8 @@ pub struct History {
     /// Sessions that were excluded because benchmarks were slow, and that are newer than the last good
     /// session of these benchmarks. The runs contain only these benchmarks; oldest first.
     pub slow: Vec<Run>,
+    /// Sessions before an acceptance, reduced to the benchmarks that it covers; oldest first.
+    pub before: Vec<Run>,
     /// Good older sessions since the last acceptance, grouped by starting day.
     pub earlier: Vec<EarlierSessions>,
     /// Benchmarks that are quarantined for a regression in `slow`; `None` stands for all of them together.
@@ -89,7 +91,8 @@ impl History {
     /// The sessions that a run is compared with. `storing` is true if a good run is added to the
     /// baseline.
     pub fn sessions(&self, storing: bool) -> StoredSessions<'_> {
-        StoredSessions { good: &self.runs, slow: &self.slow, earlier: &self.earlier, storing }
+        let Self { runs, slow, before, earlier, .. } = self;
+        StoredSessions { good: runs, slow, before, earlier, storing }
     }
 }
 
@@ -147,6 +150,7 @@ pub fn history_for_gate(files: &dyn Files, query: &HistoryQuery<'_>) -> Result<S
         newest(files, &baseline, query, &mut skipped, &mut faults)?;
     let still_red = still_red.into_iter().filter(|name| !kept.iter().any(|kept| kept.has(name))).collect();
     let (earlier, unknown) = earlier::sessions(files, &baseline, query, &kept, &mut faults)?;
+    let before = earlier::before_acceptances(files, &baseline, query, &kept, &mut faults)?;
     skipped.unknown = skipped.unknown.max(unknown);
     let mut notes = skipped.notes();
     notes.extend(baseline.ended.iter().map(|(_, ended)| expiry_note(ended)));
@@ -167,7 +171,7 @@ pub fn history_for_gate(files: &dyn Files, query: &HistoryQuery<'_>) -> Result<S
         newest.1.lints.extend(staleness(&newest.0, query));
     }
     let runs = runs.into_iter().map(|(_, run)| run).collect();
-    Ok(Selection::Found(History { runs, names, notes, faults, slow, earlier, red, still_red }))
+    Ok(Selection::Found(History { runs, names, notes, faults, slow, before, earlier, red, still_red }))
 }
 
 /// A session that is used, and which of its benchmarks are part of the baseline.
@@ -257,11 +261,8 @@ impl SessionSearch {
         run.benchmarks.retain(|benchmark| {
             let name = Some(benchmark.name.as_str().to_owned());
             let reasons: Vec<_> = held(stored, benchmark.name.as_str(), &baseline.acceptances).collect();
-            let is_past = baseline.acceptances.iter().any(|(_, accepted)| {
-                accepted.covers(Some(benchmark.name.as_str())) && *stored.name.as_str() < *accepted.from
-            });
             let is_slow = usable.next() == Some(&false)
-                && !is_past
+                && !is_past(stored, benchmark.name.as_str(), &baseline.acceptances)
                 && is_open(self, &name)
                 && !reasons.is_empty()
                 && reasons.iter().all(|reason| is_about_speed(reason));
@@ -279,7 +280,7 @@ impl SessionSearch {
 
 /// Returns whether a benchmark is excluded for its measured value, and not because the measurement can't be
 /// used.
-fn is_about_speed(reason: &QuarantineRecord) -> bool {
+pub(super) fn is_about_speed(reason: &QuarantineRecord) -> bool {
     match reason.cause {
         QuarantineCause::Regressed => true,
         QuarantineCause::Undecided => reason.benchmark.is_some(),
@@ -392,15 +393,17 @@ pub(super) fn held<'a>(
     })
 }
 
+/// Returns whether a session precedes an acceptance of this benchmark.
+pub(super) fn is_past(stored: &Stored, name: &str, acceptances: &[(String, AcceptanceFile)]) -> bool {
+    acceptances
+        .iter()
+        .any(|(_, accepted)| accepted.covers(Some(name)) && *stored.name.as_str() < *accepted.from)
+}
+
 /// Determines for each benchmark of the file, in its order, whether it is part of the baseline.
 pub(super) fn usable(stored: &Stored, baseline: &BaselineFolder) -> Vec<bool> {
     let BaselineFolder { acceptances, ended, .. } = baseline;
     let is_held = |name: &str| held(stored, name, acceptances).next().is_some();
-    let is_past = |name: &str| {
-        acceptances
-            .iter()
-            .any(|(_, accepted)| accepted.covers(Some(name)) && *stored.name.as_str() < *accepted.from)
-    };
     let names = stored.file.benchmarks.iter().map(|benchmark| benchmark.name.as_str());
     let was_tolerated = |name: &str| {
         let covered = ended.iter().filter(|(_, ended)| ended.covers(Some(name)));
@@ -409,7 +412,7 @@ pub(super) fn usable(stored: &Stored, baseline: &BaselineFolder) -> Vec<bool> {
                 .iter()
                 .any(|(_, accepted)| accepted.covers(Some(name)) && *stored.name.as_str() >= *accepted.from)
     };
-    names.map(|name| !is_held(name) && !is_past(name) && !was_tolerated(name)).collect()
+    names.map(|name| !is_held(name) && !is_past(stored, name, acceptances) && !was_tolerated(name)).collect()
 }
 
 /// Returns whether a benchmark of the session is part of the baseline, considering acceptances.

@@ -76,7 +76,7 @@ impl Common {
         (after < before).then_some(common)
     }
 
-    /// Returns the costs of a row, minus the common shift of the other rows in each session.
+    /// Returns the costs of a row, minus the common shift of the other rows in each session that has one.
     pub fn without(
         &self,
         row: usize,
@@ -85,7 +85,8 @@ impl Common {
     ) -> (Vec<(usize, f64)>, Option<f64>) {
         let usual = self.usual[row];
         let less = |deviations: &[f64], cost: f64| cost - median_of_others(deviations, cost - usual);
-        let stored = stored.iter().map(|&(session, cost)| (session, less(&self.stored[session], cost)));
+        let of = |session: usize| self.stored.get(session).map_or(&[][..], Vec::as_slice);
+        let stored = stored.iter().map(|&(session, cost)| (session, less(of(session), cost)));
         (stored.collect(), now.map(|cost| less(&self.now, cost)))
     }
 

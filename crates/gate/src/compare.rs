@@ -75,8 +75,7 @@ pub fn compare_with_history<'a>(
     let usable = history::same_testbed(head, sessions);
     let nothing = Run { suite: head.suite.clone(), ..Run::default() };
     let newest = history::newest_measured(&usable).unwrap_or(nothing);
-    let slow = history::same_testbed(head, stored.slow);
-    let history = history::Sessions::new(&usable, &slow, stored.earlier, head);
+    let history = history::Sessions::new(&stored, head);
     let is_shifted = history.common(&Metric::LATENCY.name).is_some();
     let notes = history::notes(sessions.len(), usable.len(), is_shifted);
     let method = history::method(history.is_anchored());

@@ -30,6 +30,7 @@ pub fn stated(run: &Run, policy: &Policy) -> Option<Run> {
 pub struct StatedSessions {
     good: Vec<Run>,
     slow: Vec<Run>,
+    before: Vec<Run>,
     earlier: Vec<EarlierSessions>,
     storing: bool,
 }
@@ -47,13 +48,20 @@ impl StatedSessions {
         policy.metrics.iter().any(|(_, rule)| rule.better.is_some()).then(|| Self {
             good: all(stored.good),
             slow: all(stored.slow),
+            before: all(stored.before),
             earlier: stored.earlier.iter().map(earlier).collect(),
             storing: stored.storing,
         })
     }
 
     pub fn sessions(&self) -> StoredSessions<'_> {
-        StoredSessions { good: &self.good, slow: &self.slow, earlier: &self.earlier, storing: self.storing }
+        StoredSessions {
+            good: &self.good,
+            slow: &self.slow,
+            before: &self.before,
+            earlier: &self.earlier,
+            storing: self.storing,
+        }
     }
 }
 

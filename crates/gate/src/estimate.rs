@@ -275,12 +275,15 @@ pub fn histories(rows: &[HistoryRow<'_>], storing: bool) -> Vec<Option<HistoryEs
             });
             let enough = row.stored.len() >= ENOUGH_SESSIONS && neighbors != ScalePrior::NONE;
             let assumed = ScalePrior { variance: row.assumed_sd * row.assumed_sd, df: ASSUMED_DF };
-            let Some(fit) = fit(row.stored, if enough { neighbors } else { assumed }) else {
-                // With one stored session, the spread is assumed and may have heavy tails.
+            let few = || row.earlier.spread_before().unwrap_or(assumed);
+            let prior = if enough { neighbors } else { few() };
+            let Some(fit) = fit(row.stored, prior) else {
+                // With one stored session, nothing else shows the spread, and it may have heavy tails.
                 let stored = row.stored.first()?;
-                let se = row.assumed_sd * std::f64::consts::SQRT_2;
-                let effect = Effect { center: row.now - stored, se, df: ASSUMED_DF };
-                let unsettled = unsettled(row, *stored, row.assumed_sd, storing);
+                let spread = prior.variance.sqrt();
+                let se = spread * std::f64::consts::SQRT_2;
+                let effect = Effect { center: row.now - stored, se, df: prior.df };
+                let unsettled = unsettled(row, *stored, spread, storing);
                 return Some(HistoryEstimate { effect, gradual, unsettled });
             };
             let of_center = fit.effect().se;

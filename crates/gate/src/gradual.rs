@@ -115,9 +115,18 @@ impl Gradual {
 impl Earlier {
     /// Creates the comparison from `groups` of sessions of different days, oldest first.
     pub fn new(mut groups: Vec<EarlierCosts>, newest: NewestCosts) -> Self {
-        let first = groups.first().cloned().unwrap_or_default();
+        // A row that was accepted later than others has no sessions in the first groups, and only a part of its
+        // first sessions in the last of those that begin before the acceptance.
+        let begins = groups.iter().find_map(|group| group.costs.first().copied());
+        let first = groups.iter().filter(|group| group.costs.first().copied() == begins);
+        let first = first.max_by_key(|group| group.costs.len()).cloned().unwrap_or_default();
         groups.retain(|group| group.costs.len() >= LEVEL_SESSIONS);
         Self { levels: groups, first, alone: newest.clone(), newest }
+    }
+
+    /// Returns the spread between the row's sessions before its acceptance, without the shift that all rows share.
+    pub fn spread_before(&self) -> Option<ScalePrior> {
+        self.alone.of_before()
     }
 
     /// Adds the newest costs without the shift that all rows share.
@@ -219,7 +228,7 @@ impl Earlier {
         // So few sessions may agree by chance.
         let (scale, df) = self.newest.steadied_scale(question.assumed_sd);
         // Without other rows, the scale comes from a few sessions of this row.
-        let is_own = self.newest.is_long() && self.newest.known_prior().is_none();
+        let is_own = self.newest.scale().is_some() && self.newest.of_neighbors().is_none();
         let errors = if is_own { student_quantile(CHANCE, df).max(BETTER) } else { BETTER };
         let clear = |error: f64| question.floor.max(errors * error);
         let is_level = self.first.costs.len() >= LEVEL_SESSIONS;

@@ -30,6 +30,9 @@ pub struct StoredSessions<'a> {
     /// Sessions after a benchmark's last good one that are excluded because they were slow, each with only
     /// those benchmarks. While there are any, a session must clearly be at the earlier level to pass.
     pub slow: &'a [Run],
+    /// Sessions before the acceptance of benchmarks that were accepted lately, each with only those benchmarks.
+    /// They show how much sessions differ when the new level has few.
+    pub before: &'a [Run],
     /// Good sessions of days in the past, since the last acceptance. Older sessions are needed because the
     /// newest ones move along with a gradual slowdown.
     pub earlier: &'a [EarlierSessions],
@@ -39,7 +42,7 @@ pub struct StoredSessions<'a> {
 
 impl<'a> From<&'a [Run]> for StoredSessions<'a> {
     fn from(good: &'a [Run]) -> Self {
-        Self { good, slow: &[], earlier: &[], storing: false }
+        Self { good, slow: &[], before: &[], earlier: &[], storing: false }
     }
 }
 
@@ -63,6 +66,8 @@ struct Costs<'a> {
     stored: Vec<(usize, f64)>,
     /// Sessions that are excluded because they were slow, in the same form.
     slow: Vec<(usize, f64)>,
+    /// Sessions before the row's acceptance, in the same form.
+    before: Vec<(usize, f64)>,
     now: Option<f64>,
     /// True if a stored session has a value that allows no ratio.
     has_zero: bool,
@@ -86,10 +91,13 @@ pub struct Sessions<'a> {
 }
 
 impl<'a> Sessions<'a> {
-    /// Indexes `runs`, oldest first; `slow` and `earlier` are fields of [`StoredSessions`].
-    pub fn new(runs: &[&'a Run], slow: &[&'a Run], earlier: &'a [EarlierSessions], head: &'a Run) -> Self {
-        let best = best_exact(runs, earlier, head);
-        let mut rows = costs(runs, slow, head);
+    /// Indexes the sessions of head's testbed.
+    pub fn new(sessions: &StoredSessions<'a>, head: &'a Run) -> Self {
+        let earlier = sessions.earlier;
+        let [runs, slow, before] =
+            [sessions.good, sessions.slow, sessions.before].map(|runs| same_testbed(head, runs));
+        let best = best_exact(&runs, earlier, head);
+        let mut rows = costs([&runs, &slow, &before], head);
         for sessions in earlier {
             add_earlier(&mut rows, sessions, head);
         }
@@ -108,6 +116,7 @@ impl<'a> Sessions<'a> {
             let Some(found) = Common::of_rows(&seen, runs.len(), slow.len()) else { continue };
             for (at, costs) in rows.iter_mut().enumerate() {
                 costs.slow = found.without(at, &costs.slow, None).0;
+                costs.before = found.without(at, &costs.before, None).0;
                 (costs.stored, costs.now) = found.without(at, &costs.stored, costs.now);
             }
             common.insert(metric, found);
@@ -172,10 +181,17 @@ impl<'a> Sessions<'a> {
     }
 }
 
+/// The part that a session has in the comparison of a row.
+#[derive(Clone, Copy)]
+enum Part {
+    Good,
+    Slow,
+    Before,
+}
+
 /// Returns the cost of every noisy row of head, in head and in the sessions.
 fn costs<'a>(
-    runs: &[&'a Run],
-    slow: &[&'a Run],
+    [runs, slow, before]: [&[&'a Run]; 3],
     head: &'a Run,
 ) -> HashMap<(&'a BenchmarkName, &'a str), Costs<'a>> {
     let mut rows: HashMap<(&BenchmarkName, &str), Costs<'a>> = HashMap::new();
@@ -183,26 +199,34 @@ fn costs<'a>(
     for benchmark in &head.benchmarks {
         for series in benchmark.metrics.iter().filter(noisy) {
             let now = cost(head, benchmark, series, head.anchor.as_ref());
-            let (metric, stored, slow) = (&series.metric, Vec::new(), Vec::new());
-            let costs = Costs { metric, stored, slow, now, has_zero: false, earlier: Vec::new() };
+            let [stored, slow, before] = [const { Vec::new() }; 3];
+            let earlier = Vec::new();
+            let costs = Costs { metric: &series.metric, stored, slow, before, now, has_zero: false, earlier };
             rows.insert((&benchmark.name, series.metric.name.as_ref()), costs);
         }
     }
-    // A session may be good for one benchmark and slow for another.
-    let number = |(at, run): (usize, &&'a Run)| {
-        let known = runs.iter().position(|good| good.origin.label == run.origin.label);
-        (known.unwrap_or(runs.len() + at), *run, true)
+    // A session may be good for one benchmark and slow for another, or before the acceptance of another.
+    let number = |other: &Run, at: usize| {
+        runs.iter().position(|good| good.origin.label == other.origin.label).unwrap_or(at)
     };
-    let good = runs.iter().enumerate().map(|(number, run)| (number, *run, false));
-    for (number, run, is_slow) in good.chain(slow.iter().enumerate().map(number)) {
+    let slow = slow.iter().zip(runs.len()..).map(|(run, at)| (number(run, at), *run, Part::Slow));
+    let before = before.iter().map(|run| (number(run, usize::MAX), *run, Part::Before));
+    let good = runs.iter().zip(0..).map(|(run, number)| (number, *run, Part::Good));
+    for (number, run, part) in good.chain(slow).chain(before) {
         for benchmark in run.benchmarks.iter().filter(|benchmark| benchmark.outcome.is_ok()) {
             for series in &benchmark.metrics {
                 let key = (&benchmark.name, series.metric.name.as_ref());
                 let Some(row) = rows.get_mut(&key).filter(|row| row.is_of(&series.metric)) else { continue };
-                row.has_zero |= series::read(series).is_ok_and(|readings| !readings.has_ratio());
-                let sessions = if is_slow { &mut row.slow } else { &mut row.stored };
+                let sessions = match part {
+                    Part::Good => &mut row.stored,
+                    Part::Slow => &mut row.slow,
+                    Part::Before => &mut row.before,
+                };
                 sessions
                     .extend(cost(run, benchmark, series, head.anchor.as_ref()).map(|cost| (number, cost)));
+                if !matches!(part, Part::Before) {
+                    row.has_zero |= series::read(series).is_ok_and(|readings| !readings.has_ratio());
+                }
             }
         }
     }
@@ -251,7 +275,8 @@ impl Costs<'_> {
 
     fn newest(&self) -> Option<NewestCosts> {
         let costs = |of: &[(usize, f64)]| of.iter().map(|(_, cost)| *cost).collect();
-        Some(NewestCosts::new(costs(&self.stored), costs(&self.slow), self.now?))
+        let newest = NewestCosts::new(costs(&self.stored), costs(&self.slow), self.now?);
+        Some(NewestCosts { before: costs(&self.before), ..newest })
     }
 
     fn take_earlier(&mut self) -> Option<Earlier> {
@@ -371,20 +396,27 @@ pub fn gather(
     let costs: Vec<f64> = row.stored.iter().map(|(_, cost)| *cost).collect();
     let (between, source) = prior(calibrated, declared, gpu);
     let mut lints = Vec::new();
-    if costs.len() < ENOUGH_SESSIONS && source != SpreadSource::Calibrated {
-        let detail = format!(
-            "{}, {} spread between sessions of {:.1} %",
-            counted(costs.len(), "stored session"),
-            source.as_str(),
-            between * 100.0
-        );
+    let earlier = sessions.earlier.get(&(name, metric.name.as_ref())).cloned().unwrap_or_default();
+    let before = earlier.spread_before();
+    if costs.len() < ENOUGH_SESSIONS && (before.is_some() || source != SpreadSource::Calibrated) {
+        let stored = counted(costs.len(), "stored session");
+        let detail = match before {
+            Some(before) => {
+                let percent = 100.0 * before.variance.sqrt();
+                format!(
+                    "{stored} since the acceptance; the spread between sessions before it was {percent:.1} %"
+                )
+            }
+            None => {
+                format!("{stored}, {} spread between sessions of {:.1} %", source.as_str(), between * 100.0)
+            }
+        };
         lints.push(Lint::new(LintCode::FewSessions, detail));
     }
     if costs.is_empty() {
         return Err(not_stored());
     }
     let slow = row.slow.iter().map(|(_, cost)| *cost).collect();
-    let earlier = sessions.earlier.get(&(name, metric.name.as_ref())).cloned().unwrap_or_default();
     Ok(Evidence::History { stored: costs, slow, earlier, now, assumed_sd: between, lints })
 }
 

@@ -31,6 +31,8 @@ const NEWEST: usize = 10;
 const LEAST_SCALE: f64 = 2e-4;
 /// Degrees of freedom of an assumed spread when it is combined with data.
 pub(super) const ASSUMED_DF: f64 = 4.0;
+/// Most degrees of freedom of a spread from before an acceptance.
+const MOST_DF: f64 = 8.0;
 /// Variance of a median relative to that of a mean, for a normal distribution.
 pub(super) const OF_MEDIAN: f64 = std::f64::consts::FRAC_PI_2;
 
@@ -41,13 +43,16 @@ pub struct NewestCosts {
     /// Costs in later sessions that are excluded because they were slow.
     pub slow: Vec<f64>,
     pub now: f64,
+    /// Costs in the last sessions before the row's acceptance. They are of other levels, but show how much
+    /// sessions differ.
+    pub before: Vec<f64>,
     /// The spread between sessions of the metric's other rows, once these have enough sessions.
     pub(super) neighbors: Option<ScalePrior>,
 }
 
 impl NewestCosts {
     pub fn new(good: Vec<f64>, slow: Vec<f64>, now: f64) -> Self {
-        Self { good, slow, now, neighbors: None }
+        Self { good, slow, now, before: Vec::new(), neighbors: None }
     }
 
     pub(super) fn stored(&self) -> Vec<f64> {
@@ -64,8 +69,21 @@ impl NewestCosts {
 
     /// Returns the spread of other rows, if there are enough sessions. With few sessions, all rows share the
     /// conditions of a few days, so many rows don't help.
-    pub(super) fn known_prior(&self) -> Option<ScalePrior> {
+    pub(super) fn of_neighbors(&self) -> Option<ScalePrior> {
         self.neighbors.filter(|_| self.is_long())
+    }
+
+    /// Returns the spread before the acceptance, if enough sessions show it. The change of level is one of many
+    /// differences, so their median does not need the levels. The accepted change may also have changed the
+    /// spread, so this one has the weight of an assumed one at most.
+    pub(super) fn of_before(&self) -> Option<ScalePrior> {
+        let (scale, df) = scale_of(&[&self.before]).filter(|_| self.before.len() >= LEVEL_SESSIONS)?;
+        Some(ScalePrior { variance: scale * scale, df: df.min(MOST_DF) })
+    }
+
+    /// Returns the spread that other sessions show than those of the row's level.
+    pub(super) fn known_prior(&self) -> Option<ScalePrior> {
+        self.of_neighbors().or_else(|| self.of_before())
     }
 
     pub(super) fn fit(&self) -> Option<Fit> {
@@ -73,10 +91,14 @@ impl NewestCosts {
         Some(Fit { center: 0.0, scale, n: df as usize + 1, df })
     }
 
-    /// Returns the scale and its degrees of freedom, combined with that of other rows if known.
+    /// Returns the scale and its degrees of freedom, combined with that of other rows or of earlier sessions
+    /// if known.
     pub(super) fn scale(&self) -> Option<(f64, f64)> {
-        let (scale, df) = scale_of(&[&self.stored()]).filter(|_| self.is_long())?;
-        Some(self.known_prior().map_or((scale, df), |prior| steadied((scale, df), prior)))
+        let own = scale_of(&[&self.stored()]);
+        match self.known_prior() {
+            Some(prior) => Some(steadied(own.unwrap_or_default(), prior)),
+            None => own.filter(|_| self.is_long()),
+        }
     }
 
     /// Returns the scale and its degrees of freedom, combined with that of other rows or, while there are few

@@ -387,7 +387,8 @@ fn nights_of_the_same_bytes_that_creep_are_compared_with_their_best_earlier_leve
             [EarlierSessions { since, runs: (0..10).map(|at| night(&format!("then {at}"), 1e5)).collect() }];
         let level = |at: u32| 1e5 * (1.0 + creep * (20.0 + f64::from(at)));
         let stored: Vec<Run> = (0..30).map(|at| night(&format!("{at}"), level(at))).collect();
-        let sessions = StoredSessions { good: &stored, slow: &[], earlier: &earlier, storing: false };
+        let sessions =
+            StoredSessions { good: &stored, slow: &[], before: &[], earlier: &earlier, storing: false };
         let head = night("head", level(30));
         compare_with_history(&head, sessions, &Policy::default(), &CompareOptions::default()).rows.remove(0)
     };
@@ -407,7 +408,7 @@ fn exact_values_that_creep_are_compared_with_their_best_stored_one() {
     };
     let creep = |at: i32| (100.0 * 1.09_f64.powi(at)).floor();
     let judge = |stored: &[Run], earlier: &[EarlierSessions], head: f64| {
-        let sessions = StoredSessions { good: stored, slow: &[], earlier, storing: true };
+        let sessions = StoredSessions { good: stored, slow: &[], before: &[], earlier, storing: true };
         let head = night("head", head);
         compare_with_history(&head, sessions, &Policy::default(), &CompareOptions::default()).rows.remove(0)
     };
@@ -430,7 +431,7 @@ fn nights_of_the_same_bytes_stay_red_until_the_slowdown_is_gone() {
     let good: Vec<Run> = (0..20).map(|at| night(&format!("{at}"), 1e5)).collect();
     let slow: Vec<Run> = (20..24).map(|at| night(&format!("{at}"), 1.04e5)).collect();
     let mut judge = |level: f64| {
-        let sessions = StoredSessions { good: &good, slow: &slow, earlier: &[], storing: false };
+        let sessions = StoredSessions { good: &good, slow: &slow, before: &[], earlier: &[], storing: false };
         let head = night("head", level);
         compare_with_history(&head, sessions, &Policy::default(), &CompareOptions::default()).rows.remove(0)
     };
