@@ -5,7 +5,9 @@
 //! stored as good or passed, which steps no alert showed, and how long a repaired benchmark still fails. `--
 //! YEARS FIRST NOISE…` sets the number of years, the first seed and the standard deviations between nights in
 //! percent (by default 0.4 and 0.6). With the word `unchanged`, nothing changes in these years; with `weeks`,
-//! the machine is occasionally faster by 2 to 5 % for a week.
+//! the machine is occasionally faster by 2 to 5 % for a week. With `accepted`, slowdowns are accepted at once and others
+//! follow within days; with `one` or `two`, the suite then has so few benchmarks; with `wider`, their nights differ three
+//! times as much after the first acceptance.
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a bench may panic, and prints its figures")]
 
 use std::ops::Range;
@@ -14,7 +16,7 @@ use std::time::Instant;
 #[path = "../tests/simulated_history/nights.rs"]
 mod nights;
 
-use nights::{Machine, NightsYear, Slowdown, play_nights, slowdowns};
+use nights::{Machine, NightsYear, ROWS, Slowdown, accepted_at_once, play_nights, slowdowns};
 
 const NIGHTS: usize = 365;
 
@@ -25,7 +27,19 @@ fn main() {
     let given: Vec<f64> = numbers.iter().skip(2).filter_map(|text| text.parse().ok()).collect();
     let noise = if given.is_empty() { vec![0.4, 0.6] } else { given };
     let has = |word: &str| std::env::args().any(|text| text == word);
-    let plan = Plan { is_unchanged: has("unchanged"), has_weeks: has("weeks") };
+    let plan = Plan {
+        is_unchanged: has("unchanged"),
+        has_weeks: has("weeks"),
+        is_accepted: has("accepted"),
+        rows: if has("one") {
+            1
+        } else if has("two") {
+            2
+        } else {
+            ROWS
+        },
+        wider: if has("wider") { 3.0 } else { 1.0 },
+    };
     for between in noise.iter().map(|percent| percent / 100.0) {
         let played = years(first..first + seeds, between, plan);
         let sum = |of: fn(&NightsYear) -> usize| played.iter().map(|(_, year)| of(year)).sum::<usize>();
@@ -35,7 +49,7 @@ fn main() {
         println!(
             "noise {:.1} %, {seeds} years: {} nights with an open slowdown of 3 % or more, {} stored as good, {} passed; \
              {} steps, {} without an alert in their range; {} nights of {} not on the site after a week; {:.2} false reds a \
-             year; {} of {} unchanged nights not part of the baseline; repaired benchmarks wait {} nights (median), {} at most",
+             year; {} of {} unchanged nights not part of the baseline; {} repaired or accepted benchmarks wait {} nights (median), {} at most, {} not at all",
             between * 100.0,
             sum(|year| year.slow_nights),
             sum(|year| year.stored_as_good.len()),
@@ -47,8 +61,10 @@ fn main() {
             sum(|year| year.false_red.len()) as f64 / seeds as f64,
             sum(|year| year.unchanged_held),
             sum(|year| year.unchanged_nights),
+            waits.len(),
             waits.get(waits.len() / 2).copied().unwrap_or_default(),
-            waits.last().copied().unwrap_or_default()
+            waits.last().copied().unwrap_or_default(),
+            waits.iter().filter(|nights| **nights == 0).count()
         );
         for (seed, year) in &played {
             if !(year.stored_as_good.is_empty() && year.passed.is_empty() && year.steps_not_shown.is_empty())
@@ -70,19 +86,27 @@ fn main() {
 struct Plan {
     is_unchanged: bool,
     has_weeks: bool,
+    is_accepted: bool,
+    rows: usize,
+    wider: f64,
 }
 
 impl Plan {
     fn slowdowns(self, seed: u64) -> Vec<Slowdown> {
-        if self.is_unchanged { Vec::new() } else { slowdowns(seed, NIGHTS) }
+        match self {
+            Self { is_unchanged: true, .. } => Vec::new(),
+            Self { is_accepted: true, rows, .. } => accepted_at_once(seed, NIGHTS, rows),
+            _ => slowdowns(seed, NIGHTS),
+        }
     }
 
     fn machine(self, seed: u64, between: f64) -> Machine {
-        if self.has_weeks {
+        let machine = if self.has_weeks {
             Machine::with_fast_weeks(between, seed, NIGHTS)
         } else {
             Machine::steady(between)
-        }
+        };
+        Machine { rows: self.rows, wider: self.wider, ..machine }
     }
 }
 

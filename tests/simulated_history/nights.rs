@@ -18,7 +18,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 const GOLDEN: &str = include_str!("../fixtures/record/run-v1.json");
-const ROWS: usize = 10;
+pub const ROWS: usize = 10;
 /// Number of rows with one or two steps of any size; the other rows have gradual changes and improvements.
 const STEP_ROWS: usize = 6;
 const SESSIONS: usize = 20;
@@ -65,17 +65,21 @@ impl Slowdown {
 }
 
 /// The variation of a machine between nights.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Machine {
+    /// Number of benchmarks. An acceptance covers the whole suite if it is one.
+    pub rows: usize,
     /// Standard deviation between the nights of a benchmark, as a log ratio.
     pub between: f64,
+    /// Factor by which it is larger after an accepted change of the benchmark.
+    pub wider: f64,
     /// Nights in which the whole machine is faster or slower, with the log ratio.
     pub periods: Vec<(Range<usize>, f64)>,
 }
 
 impl Machine {
     pub fn steady(between: f64) -> Self {
-        Self { between, periods: Vec::new() }
+        Self { rows: ROWS, between, wider: 1.0, periods: Vec::new() }
     }
 
     /// A machine that is faster by 2 to 5 % for a week now and then.
@@ -89,7 +93,7 @@ impl Machine {
             periods.push((night..end, -(0.02 + 0.01 * below(4) as f64)));
             night = end + 10;
         }
-        Self { between, periods }
+        Self { periods, ..Self::steady(between) }
     }
 
     fn shift(&self, night: usize) -> f64 {
@@ -159,6 +163,29 @@ pub fn slowdowns(seed: u64, nights: usize) -> Vec<Slowdown> {
         let end = [End::Reverted(end), End::Accepted(end), End::Never][below(3)];
         all.push(creep(row, night, 1, -gain));
         all.push(Slowdown { row, night: night + lasts, takes: 1, size, end });
+    }
+    all
+}
+
+/// Slowdowns that are accepted on the first night. Every second one is followed by another, one to four nights later,
+/// which is accepted after two weeks.
+pub fn accepted_at_once(seed: u64, nights: usize, rows: usize) -> Vec<Slowdown> {
+    let mut random = ChaCha8Rng::seed_from_u64(seed ^ 0xacce);
+    let mut below = |most: usize| random.next_u32() as usize % most;
+    let mut all = Vec::new();
+    for row in 0..rows {
+        let mut night = 25 + below(15);
+        while night + 20 < nights {
+            let step = |night, size, end| Slowdown { row, night, takes: 1, size, end: End::Accepted(end) };
+            if !(OFF.start - 20..OFF.end).contains(&night) {
+                all.push(step(night, [0.05, 0.1, 0.2][below(3)], night));
+                let again = night + 1 + below(4);
+                if below(2) == 0 {
+                    all.push(step(again, [0.05, 0.1][below(2)], again + 14));
+                }
+            }
+            night += 40 + below(10);
+        }
     }
     all
 }
@@ -288,7 +315,7 @@ pub fn play_nights(seed: u64, nights: usize, machine: &Machine, slowdowns: &[Slo
         if noise.0.next_u32().is_multiple_of(50) || OFF.contains(&night) {
             continue;
         }
-        let all: Vec<f64> = (0..ROWS)
+        let all: Vec<f64> = (0..machine.rows)
             .map(|row| slowdowns.iter().filter(|slow| slow.row == row).map(|slow| slow.at(night)).sum())
             .collect();
         let open = |row: usize| -> f64 {
@@ -296,8 +323,12 @@ pub fn play_nights(seed: u64, nights: usize, machine: &Machine, slowdowns: &[Slo
             of_row.map(|slow| slow.at(night)).filter(|level| *level > 0.0).sum()
         };
         let shift = machine.shift(night);
-        let levels: Vec<f64> =
-            all.iter().map(|level| level + shift + machine.between * noise.normal()).collect();
+        let spread = |row: usize| {
+            let is_wider = slowdowns.iter().any(|slow| slow.row == row && slow.is_accepted(night));
+            machine.between * if is_wider { machine.wider } else { 1.0 }
+        };
+        let levels = all.iter().zip(0..).map(|(level, row)| level + shift + spread(row) * noise.normal());
+        let levels: Vec<f64> = levels.collect();
         let run = session(&golden, night, &levels, &mut noise);
         let now = began(night) + SignedDuration::from_hours(1);
         let query = HistoryQuery {
@@ -310,7 +341,7 @@ pub fn play_nights(seed: u64, nights: usize, machine: &Machine, slowdowns: &[Slo
         };
         let mut passes = BTreeSet::new();
         let is_large = |row: usize| open(row) >= LARGE.ln_1p() - 1e-9;
-        if (0..ROWS).any(is_large)
+        if (0..machine.rows).any(is_large)
             && let Selection::Found(history) = history_for_gate(&files, &query).unwrap()
         {
             let head = judged_side(&run, SideName::Head, "run.json", &policy).unwrap();
@@ -331,7 +362,7 @@ pub fn play_nights(seed: u64, nights: usize, machine: &Machine, slowdowns: &[Slo
             now,
         };
         let stored = update(&mut files, &run, &writing).unwrap();
-        for row in 0..ROWS {
+        for row in 0..machine.rows {
             let reasons: Vec<_> = stored
                 .quarantine
                 .iter()
@@ -376,7 +407,7 @@ pub fn play_nights(seed: u64, nights: usize, machine: &Machine, slowdowns: &[Slo
                 suite: golden.suite.clone(),
                 testbed: golden.testbed.id.clone(),
                 from: Some(from.unwrap().to_string()),
-                benchmark: Some(name(slow.row)),
+                benchmark: (machine.rows > 1).then(|| name(slow.row)),
                 who: "kim".to_owned(),
                 why: "on purpose".to_owned(),
                 until: None,
