@@ -306,3 +306,48 @@ fn unsettled(row: &HistoryRow<'_>, center: f64, scale: f64, storing: bool) -> Op
     let is_over = is_over(&[row.slow, &[row.now]].concat(), levels, scale, storing);
     (!is_over).then_some(slower.len())
 }
+
+#[cfg(test)]
+mod tests {
+    use rand::{Rng, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
+    use super::*;
+    use crate::gradual::EarlierCosts;
+    use crate::newest::NewestCosts;
+
+    fn noise(random: &mut ChaCha8Rng) -> f64 {
+        let mut uniform = || (f64::from(random.next_u32()) + 0.5) / 4_294_967_296.0;
+        (-2.0 * uniform().ln()).sqrt() * (std::f64::consts::TAU * uniform()).cos()
+    }
+
+    /// Returns whether a night of a suite of one row joins the baseline.
+    fn is_good(before: &[f64], stored: &[f64], now: f64) -> bool {
+        let newest = NewestCosts::new(stored.to_vec(), Vec::new(), now);
+        let newest = NewestCosts { before: before[stored.len()..].to_vec(), ..newest };
+        let first =
+            EarlierCosts { costs: stored.iter().copied().take(7).collect(), ..EarlierCosts::default() };
+        let earlier = &Earlier::new(vec![first], newest);
+        let (floor, tolerance, assumed_sd) = (0.00995, 0.02956, 0.05);
+        let row = HistoryRow { stored, slow: &[], earlier, now, assumed_sd, floor, tolerance };
+        let found = histories(&[row], true).remove(0).unwrap();
+        found.effect.p_above(floor) >= 0.05 && found.gradual.is_none() && found.unsettled.is_none()
+    }
+
+    #[test]
+    fn the_spread_before_an_acceptance_shows_a_slowdown_right_after_it_and_holds_few_unchanged_nights() {
+        for (sd, most_held, most_missed) in [(0.005, 5, 2), (0.01, 15, 100), (0.02, 25, 350)] {
+            let mut random = ChaCha8Rng::seed_from_u64(1);
+            let (mut held, mut missed) = (0, 0);
+            for history in 0..500 {
+                let mut nights =
+                    |count: usize| -> Vec<f64> { (0..count).map(|_| sd * noise(&mut random)).collect() };
+                let (before, stored, now) = (nights(20), nights(1 + history % 8), nights(2));
+                held += usize::from(!is_good(&before, &stored, now[0]));
+                missed += usize::from(is_good(&before, &stored, now[1] + 0.0488));
+            }
+            let found = format!("{sd}: {held} of 500 unchanged nights held, {missed} slower by 5 % stored");
+            assert!(held <= most_held && missed <= most_missed, "{found}");
+        }
+    }
+}

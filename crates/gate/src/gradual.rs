@@ -11,7 +11,7 @@ use benchgate_stats::{Effect, describe, student_quantile};
 
 use super::newest::{
     BETTER, GradualQuestion, LEVEL_SESSIONS, NewestCosts, OF_MEDIAN, Slowdown, improved, is_over, scale_of,
-    share_of_median, slowdown,
+    share_of_median, slowdown, steadied,
 };
 
 /// Sessions of some days in the past that are part of the baseline.
@@ -261,7 +261,8 @@ impl Earlier {
 
     /// Returns the standard deviation between sessions and its degrees of freedom.
     fn scale(&self) -> Option<(f64, f64)> {
-        scale_of(&[&self.levels.first()?.costs, &self.newest.stored()])
+        let own = scale_of(&[&self.levels.first()?.costs, &self.newest.stored()])?;
+        Some(self.newest.of_before().map_or(own, |before| steadied(own, before)))
     }
 }
 

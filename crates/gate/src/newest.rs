@@ -31,8 +31,6 @@ const NEWEST: usize = 10;
 const LEAST_SCALE: f64 = 2e-4;
 /// Degrees of freedom of an assumed spread when it is combined with data.
 pub(super) const ASSUMED_DF: f64 = 4.0;
-/// Most degrees of freedom of a spread from before an acceptance.
-const MOST_DF: f64 = 8.0;
 /// Variance of a median relative to that of a mean, for a normal distribution.
 pub(super) const OF_MEDIAN: f64 = std::f64::consts::FRAC_PI_2;
 
@@ -78,7 +76,7 @@ impl NewestCosts {
     /// spread, so this one has the weight of an assumed one at most.
     pub(super) fn of_before(&self) -> Option<ScalePrior> {
         let (scale, df) = scale_of(&[&self.before]).filter(|_| self.before.len() >= LEVEL_SESSIONS)?;
-        Some(ScalePrior { variance: scale * scale, df: df.min(MOST_DF) })
+        Some(ScalePrior { variance: scale * scale, df: df.min(ASSUMED_DF) })
     }
 
     /// Returns the spread that other sessions show than those of the row's level.
@@ -138,7 +136,7 @@ pub struct GradualQuestion {
     pub assumed_sd: f64,
 }
 
-fn steadied((scale, df): (f64, f64), prior: ScalePrior) -> (f64, f64) {
+pub(super) fn steadied((scale, df): (f64, f64), prior: ScalePrior) -> (f64, f64) {
     let both = df + prior.df;
     let variance = (prior.df * prior.variance + df * scale * scale) / both;
     (variance.sqrt().max(LEAST_SCALE), both)
