@@ -124,7 +124,7 @@ impl Earlier {
         Self { levels: groups, first, alone: newest.clone(), newest }
     }
 
-    /// Returns the spread between the row's sessions before its acceptance, without the shift that all rows share.
+    /// Returns the spread before the row's acceptance, without the shift that all rows share.
     pub fn spread_before(&self) -> Option<ScalePrior> {
         self.alone.of_before()
     }
