@@ -17,7 +17,7 @@ use super::rules::Rules;
 use super::series::{self, Readings};
 use super::{
     Estimate, Method, MetricPolicy, Reason, Row, accuracy, context, copied, diagnosis, disturbance, history,
-    status, workload,
+    quality, status, workload,
 };
 
 /// Metrics of compiler output, which need no device.
@@ -126,7 +126,8 @@ pub fn drafts(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_
     let unverified = unverified(head);
     let unusable = unusable(base).or_else(|| unusable(head));
     let accuracy = accuracy::lints(base, head);
-    let asked = workload::lints(base, head, session.together);
+    let mut asked = workload::lints(base, head, session.together);
+    asked.extend(quality::lints(base, head, rules));
     let disturbed =
         disturbance::of_row(base, head, Measured::new(session.together, session.history.is_some()));
     let untimed = untimed(pair, (base, head), session, rules);

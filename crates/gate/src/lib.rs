@@ -29,6 +29,7 @@ mod newest;
 pub mod noise;
 mod outlook;
 mod overall;
+mod quality;
 mod rounded;
 mod rules;
 mod separate;

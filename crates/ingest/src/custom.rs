@@ -6,12 +6,14 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-use benchgate_core::model::{Benchmark, Better, Lint, LintCode, Metric, Run, Summary, Unit, excerpt};
+use benchgate_core::model::{
+    Benchmark, Better, Lint, LintCode, Metric, Quality, Run, Summary, Unit, excerpt,
+};
 
 use super::build::{ByName, carried, direction, own_metric, own_unit, summary};
-use super::counted_failures;
 use super::error::{LineFault, line_fault};
 use super::facts::{self, Commits, Field};
+use super::google_benchmark::counter_metric;
 use super::json::{Value, parse, unique_entries, unique_map};
 use super::stated::{check_summary, contradict};
 
@@ -129,7 +131,8 @@ pub(super) fn read_bencher(text: &str) -> Result<Run, LineFault> {
                 &[],
                 &Summary { mean: Some(value.0), min, max, ..Summary::default() },
             );
-            match measure_metric(&measure) {
+            let quality = || Quality::of_name(&measure).map(|_| (counter_metric(&measure), 1.0));
+            match measure_metric(&measure).or_else(quality) {
                 Some((metric, scale)) => {
                     let stated = Summary { mean: Some(value.0), ..Summary::default() };
                     summary(&mut benchmark, metric, scale, stated);
@@ -139,7 +142,6 @@ pub(super) fn read_bencher(text: &str) -> Result<Run, LineFault> {
                         "{measure}: the file states neither its unit nor whether more of it is better"
                     );
                     benchmark.lints.push(Lint::new(LintCode::DroppedMetric, detail));
-                    benchmark.lints.extend(counted_failures::problem(&measure, value.0));
                 }
             }
         }

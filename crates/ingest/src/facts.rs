@@ -1,14 +1,18 @@
 //! Fields of a row that its reader does not know. They can state a failure, a problem that base's row must
-//! state as well, or a fact about the experiment (`dtype`, `batch_size`, `gpu`), which must be equal on both
-//! sides. Other fields are dates, numbers of rows or measurements.
+//! state as well, a fact about the experiment (`dtype`, `batch_size`, `gpu`), which must be equal on both
+//! sides, or how right the result is, which must not become worse. Other fields are dates, numbers of rows or
+//! measurements.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use benchgate_core::model::{Benchmark, ENVIRONMENT, FIELDS, Lint, LintCode, Run, Stage, excerpt};
+use benchgate_core::model::{
+    Benchmark, ENVIRONMENT, FIELDS, Lint, LintCode, Quality, Run, Stage, excerpt, name_words,
+};
 
-use super::build::{fail, time_unit};
+use super::build::{fail, processes, time_unit};
+use super::google_benchmark::counter_metric;
 use super::text::is_crash;
 
 /// Name and value of a field, as text.
@@ -24,6 +28,9 @@ pub(super) fn state(benchmark: &mut Benchmark, fields: &[Field]) {
     }
     for (name, value) in fields {
         benchmark.lints.extend(problem(name, value));
+        if let Some(value) = quality(name, value) {
+            state_quality(benchmark, name, vec![value]);
+        }
     }
     let mut names: Vec<&str> = Vec::new();
     for (name, value) in fields.iter().filter(|(name, value)| is_fact(name, value)) {
@@ -54,6 +61,7 @@ pub(super) fn shared(fields: Vec<Field>) -> Result<Vec<Field>, &'static str> {
             || is_version(name)
             || failure(name, value).is_some()
             || problem(name, value).is_some()
+            || quality(name, value).is_some()
     };
     let fields: Vec<Field> = fields.into_iter().filter(kept).collect();
     let length: usize = fields.iter().map(|(name, value)| name.len() + value.len()).sum();
@@ -143,20 +151,6 @@ pub(super) fn of_json<'a>(object: impl IntoIterator<Item = (&'a String, &'a Valu
 /// Maximum number of items of a list that is a fact; longer lists are measurements or logs.
 const MOST_ITEMS: usize = 16;
 
-/// Returns the lower-case words of a field's name: `batch_size`, `batchSize`, `Batch size`.
-fn name_words(name: &str) -> String {
-    let mut words = String::with_capacity(name.len() + 4);
-    let mut before = ' ';
-    for c in name.chars() {
-        if c.is_uppercase() && before.is_lowercase() {
-            words.push(' ');
-        }
-        words.extend(c.to_lowercase());
-        before = c;
-    }
-    words
-}
-
 pub(super) fn words(name: &str) -> Vec<&str> {
     name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect()
 }
@@ -188,11 +182,21 @@ const OUTCOMES: &str =
 
 /// Returns whether a field with this name holds a number that a program computed.
 fn is_result(name: &str) -> bool {
-    let lower = name_words(name);
-    let words = words(&lower);
-    let known =
-        "loss accuracy perplexity score err error diff difference deviation rmse mse mae psnr snr similarity";
-    words.iter().any(|word| is_in(known, word)) && !is_message(&words)
+    Quality::of_name(name).is_some() && !is_message(&words(&name_words(name)))
+}
+
+/// Returns the number of a field that states how right the result is. A checksum is a fact.
+pub(super) fn quality(name: &str, value: &str) -> Option<f64> {
+    Quality::of_name(name).filter(|quality| *quality != Quality::Checksum).and_then(|_| number(value))
+}
+
+/// Adds the values of a field that states how right the result is as a metric, so that they are compared like those
+/// of a counter. A benchmark without a measurement gets none.
+pub(super) fn state_quality(benchmark: &mut Benchmark, name: &str, values: Vec<f64>) {
+    if !benchmark.metrics.is_empty() && benchmark.metric(name).is_none() {
+        let values = values.into_iter().map(|value| vec![value]).collect();
+        processes(benchmark, counter_metric(name), 1.0, values);
+    }
 }
 
 /// Returns the finding that a field reports a problem, if that alone is not a failure: a remark can mention an error,
@@ -318,7 +322,7 @@ fn is_fact(name: &str, value: &str) -> bool {
     if is_absent(value) || is_commit(name) || any(VOLATILE) || only(REPEATED) || is_place(value) {
         return false;
     }
-    if is_version(name) {
+    if is_version(name) || quality(name, value).is_some() {
         return false;
     }
     let Some(number) = number(value) else { return any(VERDICTS) || is_axis(&words) };

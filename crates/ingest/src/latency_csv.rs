@@ -27,6 +27,8 @@ struct LatencyRows {
     failed: Option<String>,
     /// The words of columns that say whether a result is right, which must be equal on both sides.
     verdicts: BTreeMap<String, BTreeSet<String>>,
+    /// The numbers of columns that say how right a result is.
+    quality: BTreeMap<String, Vec<f64>>,
     unsupported: u64,
     zero: u64,
     not_finite: u64,
@@ -207,8 +209,12 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
         rows.take(time, columns.scale).map_err(|what| line_fault(line.number, what))?;
         // A commit that is an axis is part of the name.
         let is_axis = |at: usize| columns.axes.iter().any(|(axis, _)| *axis == at);
-        let others = columns.others.iter().filter(|(at, _)| !is_axis(*at));
-        commits.add(others.map(|(at, name)| (name.as_str(), cells[*at])));
+        let others = || columns.others.iter().filter(|(at, _)| !is_axis(*at));
+        commits.add(others().map(|(at, name)| (name.as_str(), cells[*at])));
+        for (name, value) in others().filter_map(|(at, name)| Some((name, facts::quality(name, cells[*at])?)))
+        {
+            rows.quality.entry(name.clone()).or_default().push(value);
+        }
         for (name, value) in columns.others.iter().map(|(at, name)| (name, cells[*at])) {
             rows.failed = rows.failed.take().or_else(|| facts::failure(name, value));
             if facts::is_verdict(name, value) {
@@ -243,6 +249,7 @@ impl LatencyRows {
             errors: 0,
             failed: None,
             verdicts: BTreeMap::new(),
+            quality: BTreeMap::new(),
             unsupported: 0,
             zero: 0,
             not_finite: 0,
@@ -270,8 +277,18 @@ impl LatencyRows {
     }
 
     fn finish(self) -> Benchmark {
-        let Self { mut benchmark, times, rows, errors, failed, verdicts, unsupported, zero, not_finite } =
-            self;
+        let Self {
+            mut benchmark,
+            times,
+            rows,
+            errors,
+            failed,
+            verdicts,
+            quality,
+            unsupported,
+            zero,
+            not_finite,
+        } = self;
         for (name, words) in verdicts {
             let words: Vec<&str> = words.iter().map(String::as_str).take(MOST_WORDS).collect();
             benchmark.labels.insert(format!("field {name}"), excerpt(&words.join(", "), LONGEST_WORDS));
@@ -303,6 +320,9 @@ impl LatencyRows {
         if !times.is_empty() {
             let series = Series::Processes(times);
             benchmark.metrics.push(MetricSeries { metric: Metric::LATENCY, series });
+        }
+        for (name, values) in quality {
+            facts::state_quality(&mut benchmark, &name, values);
         }
         benchmark
     }

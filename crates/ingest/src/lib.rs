@@ -9,7 +9,6 @@ mod compile_benchmark;
 mod compiled_code;
 mod compressed;
 mod conv_library;
-mod counted_failures;
 mod criterion;
 mod custom;
 mod detect;

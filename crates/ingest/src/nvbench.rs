@@ -5,11 +5,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use serde::Deserialize;
 
-use benchgate_core::model::{Benchmark, Better, Lint, LintCode, Metric, Outcome, Run, Stage, Summary, Unit};
+use benchgate_core::model::{
+    Benchmark, Better, Lint, LintCode, Metric, Outcome, Quality, Run, Stage, Summary, Unit,
+};
 
 use super::build::{ByName, carried, fail, own_metric, summary, testbed};
 use super::error::{LineFault, line_fault};
-use super::json::{Value, parse};
+use super::facts::{self, Field};
+use super::json::parse;
 
 #[derive(Deserialize)]
 struct NvbenchFile {
@@ -79,7 +82,15 @@ struct Tagged {
 #[derive(Deserialize)]
 struct Datum {
     name: String,
-    value: Value,
+    value: serde_json::Value,
+}
+
+impl Tagged {
+    /// Returns the value as text, as numbers are written too.
+    fn value(&self) -> Option<String> {
+        let datum = self.data.0.iter().find(|datum| datum.name == "value")?;
+        Some(datum.value.as_str().map_or_else(|| datum.value.to_string(), str::to_owned))
+    }
 }
 
 pub(super) fn read(text: &str) -> Result<Run, LineFault> {
@@ -142,7 +153,7 @@ fn benchmark(entry: &str, state: &State, devices: &HashMap<i64, &str>) -> Benchm
     }
     let value = |tag: &str| {
         let tagged = state.summaries.0.iter().find(|summary| summary.tag == tag)?;
-        tagged.data.0.iter().find(|datum| datum.name == "value").map(|datum| datum.value.0)
+        tagged.value().map(|value| value.trim().parse().unwrap_or(f64::NAN))
     };
     let timed = |kind: &str, clock: &str| -> Option<Summary> {
         let of = |part: &str| value(&format!("nv/{kind}/time/{clock}/{part}"));
@@ -194,5 +205,11 @@ fn benchmark(entry: &str, state: &State, devices: &HashMap<i64, &str>) -> Benchm
             summary(&mut benchmark, own_metric(name, unit, better), scale, stated);
         }
     }
+    // The user's own numbers are mostly measurements.
+    let is_stated =
+        |(name, value): &Field| Quality::of_name(name).is_some() || value.trim().parse::<f64>().is_err();
+    let own = state.summaries.0.iter().filter(|summary| !summary.tag.starts_with("nv/"));
+    let own = own.filter_map(|summary| Some((summary.tag.clone(), summary.value()?)));
+    facts::state(&mut benchmark, &own.filter(is_stated).collect::<Vec<_>>());
     benchmark
 }

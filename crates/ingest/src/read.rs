@@ -5,7 +5,6 @@ use std::io::Read;
 use benchgate_core::model::{Better, LintCode, Origin, Outcome, RENAMED_FROM, Run, SideName, Stage, excerpt};
 
 use super::build::{MOST_BENCHMARKS, fail};
-use super::counted_failures::problems;
 use super::detect::other_format;
 use super::error::{LineFault, line_of};
 use super::text::{crash, utf8};
@@ -88,7 +87,6 @@ pub fn read(bytes: &[u8], format: Format, label: &str) -> Result<Run, IngestErro
         // Only a configuration may rename a benchmark. A file could otherwise have a benchmark that it leaves
         // out paired with a faster one.
         benchmark.labels.remove(RENAMED_FROM);
-        benchmark.lints.extend(problems(benchmark));
         let is_empty = benchmark.metrics.is_empty() && benchmark.verification.is_none();
         if is_empty && benchmark.outcome == Outcome::Ok && benchmark.lints.is_empty() {
             fail(benchmark, Stage::Benchmark, "nothing was measured");
@@ -125,9 +123,6 @@ pub fn read_in_pieces(mut source: impl Read, label: &str) -> Option<Run> {
         return None;
     }
     let mut run = google_benchmark::read_pieces(head, &mut source)?;
-    for benchmark in &mut run.benchmarks {
-        benchmark.lints.extend(problems(benchmark));
-    }
     run.origin = Origin { format: format.to_string(), label: label.to_owned(), ..Origin::default() };
     (!run.benchmarks.is_empty() && run.benchmarks.len() <= MOST_BENCHMARKS).then_some(run)
 }

@@ -24,6 +24,7 @@ mod keys;
 mod left_out;
 mod measures;
 mod named_files;
+mod quality;
 mod suite_commands;
 mod tools;
 mod transcripts;

@@ -15,6 +15,7 @@ pub mod number;
 mod outcome;
 mod policy;
 mod progress;
+mod quality;
 mod run;
 mod store_url;
 mod telemetry;
@@ -38,6 +39,7 @@ pub use policy::{
     Policy, SequentialPolicy, TestKind, Waiver,
 };
 pub use progress::{Event, NextLook, Progress, Quiet, Standing};
+pub use quality::{Quality, name_words};
 pub use run::{Anchor, Calibration, Context, Origin, Run, SideName, Spread, Testbed, Toolchain};
 pub use store_url::{StoreScheme, StoreUrl, StoreUrlError};
 pub use telemetry::{ForeignProcess, Telemetry};

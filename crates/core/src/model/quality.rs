@@ -1,0 +1,112 @@
+//! Metrics that state how right a result is. Their names are classified here, for the fields, counters and metrics of
+//! every format.
+
+/// How a metric states that a result is right.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Quality {
+    /// Less is worse: `accuracy`, `passed`.
+    Score,
+    /// A score that is 1 for a perfect result: `cosine`.
+    Similarity,
+    /// More is worse: `loss`, `max_err`.
+    Error,
+    /// A count of failures. A side that doesn't state it counted none.
+    Failures,
+    /// Any other value is another result.
+    Checksum,
+}
+
+/// Words in the names of metrics that count failures, whatever else the name says.
+const FAILURES: &str =
+    "failed failures nan nans mismatch mismatches mismatched crashes crashed timeouts oom diverged";
+
+/// Words that count failures in a name of which the other words are in [`OF_COUNTS`].
+const ERRORS: &str = "error errors failure fail fails err errs exceptions aborted aborts invalid wrong incorrect skipped inf infs";
+const OF_COUNTS: &str =
+    "count counts num number n total of rate per op s sec second iteration check checks runtime is has";
+
+/// Words for values of which more is worse.
+const LOSSES: &str = "loss losses err errs error errors diff diffs difference differences rmse mse mae mape perplexity \
+    ppl wer cer bad wrong incorrect invalid";
+const SIMILARITIES: &str = "cosine similarity ssim correlation pearson spearman";
+const SCORES: &str = "accuracy acc score scores psnr snr f1 bleu rouge auc recall iou dice top1 top5 passed passing \
+    success succeeded successful ok valid validated verified correct matches matched allclose";
+const CHECKSUMS: &str = "checksum checksums crc crc32 digest";
+
+/// Words for what a metric measures, also if it is the error or the difference of that.
+const MEASURED: &str = "time latency duration elapsed runtime std stddev stdev stderr var cv throughput bandwidth memory \
+    mem rss vram power energy temperature clock speedup slowdown flops gflops tflops qps fps rps";
+/// Words for settings.
+const SETTINGS: &str =
+    "scale size threshold tolerance tol bound bounds limit mode type function weight length seed";
+const UNITS: &str = "ps ns us ms sec secs seconds kb mb gb kib mib gib bytes";
+
+impl Quality {
+    /// Returns what a metric with this name states about the result; `None` for a measurement.
+    pub fn of_name(name: &str) -> Option<Self> {
+        let name = name_words(name);
+        let words: Vec<&str> =
+            name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+        let is_in = |known: &str, word: &str| known.split_ascii_whitespace().any(|known| known == word);
+        let any = |known: &str| words.iter().any(|word| is_in(known, word));
+        let is_count = any(ERRORS) && words.iter().all(|word| is_in(ERRORS, word) || is_in(OF_COUNTS, word));
+        // A name of one of these words is more often a deviation.
+        if any(FAILURES) || is_count && !matches!(words.as_slice(), ["error" | "err"]) {
+            return Some(Self::Failures);
+        }
+        let has_unit = words.last().is_some_and(|word| is_in(UNITS, word)) && !words.contains(&"per");
+        if any(MEASURED) || any(SETTINGS) || has_unit {
+            return None;
+        }
+        let known = [
+            (LOSSES, Self::Error),
+            (SIMILARITIES, Self::Similarity),
+            (SCORES, Self::Score),
+            (CHECKSUMS, Self::Checksum),
+        ];
+        known.into_iter().find(|(words, _)| any(words)).map(|(_, quality)| quality)
+    }
+}
+
+/// Returns the lower-case words of a name: `batch_size`, `batchSize`, `Batch size`.
+pub fn name_words(name: &str) -> String {
+    let mut words = String::with_capacity(name.len() + 4);
+    let mut before = ' ';
+    for c in name.chars() {
+        if c.is_uppercase() && before.is_lowercase() {
+            words.push(' ');
+        }
+        words.extend(c.to_lowercase());
+        before = c;
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metrics_that_judge_a_result_are_known_by_their_names() {
+        for (names, quality) in [
+            (
+                "errors error_count failures nan_count NaNs errors/op failed_requests fail_rate",
+                Quality::Failures,
+            ),
+            ("error max_error relErr loss max_abs_diff bad_pixels verification-errors", Quality::Error),
+            ("accuracy top1 passed success_rate valid_rows F1", Quality::Score),
+            ("cosine cosine_similarity", Quality::Similarity),
+            ("checksum", Quality::Checksum),
+        ] {
+            for name in names.split(' ') {
+                assert_eq!(Quality::of_name(name), Some(quality), "{name}");
+            }
+        }
+        let measured = "page-faults cache_misses items-per-second inflight latency_error std_err time_diff diff_ms p99 \
+            branch-misses gc.alloc.rate.norm bytes_per_second iterations precision depth validation_s pass hits loss_scale
+            error_tolerance";
+        for name in measured.split_ascii_whitespace() {
+            assert_eq!(Quality::of_name(name), None, "{name}");
+        }
+    }
+}

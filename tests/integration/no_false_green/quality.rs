@@ -1,0 +1,208 @@
+//! Values that state how right a result is, in every format that can hold them.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Outcome, World};
+
+use super::{FAIL_ON, Greens};
+
+/// Name of a value, and the value; `None` if the file doesn't state it.
+type Stated<'a> = Option<(&'a str, f64)>;
+
+/// Returns a file that states the value next to its times, which differ a little from seed to seed.
+type File = fn(Stated<'_>, usize) -> String;
+
+const FORMATS: [(&str, File); 11] = [
+    ("google-benchmark-json", google),
+    ("google-benchmark-console", console),
+    ("benchfmt", go),
+    ("benchfmt", go_configured),
+    ("jmh-json", jmh),
+    ("nvbench-json", nvbench),
+    ("bencher-json", bencher),
+    ("custom-smaller-is-better", custom),
+    ("pytest-benchmark-json", pytest),
+    ("compile-benchmark-json", compile),
+    ("latency-csv", csv),
+];
+
+fn times(seed: usize) -> Vec<f64> {
+    (0..12).map(|at| 1.0 + 1e-4 * ((at * 7 + seed) % 11) as f64 + 1e-6 * seed as f64).collect()
+}
+
+/// Returns an object with the value as one of its fields.
+fn with(mut object: Value, stated: Stated<'_>, field: impl Fn(f64) -> Value) -> Value {
+    if let (Some(fields), Some((name, value))) = (object.as_object_mut(), stated) {
+        fields.insert(name.to_owned(), field(value));
+    }
+    object
+}
+
+fn google(stated: Stated<'_>, seed: usize) -> String {
+    let row = |(at, time): (usize, f64)| {
+        let row = json!({"name": "a", "run_name": "a", "run_type": "iteration", "repetitions": 12, "repetition_index": at,
+            "threads": 1, "iterations": 10, "real_time": time, "cpu_time": time, "time_unit": "ms"});
+        with(row, stated, Value::from)
+    };
+    let rows: Vec<Value> = times(seed).into_iter().enumerate().map(row).collect();
+    json!({"context": {"num_cpus": 8}, "benchmarks": rows}).to_string()
+}
+
+fn console(stated: Stated<'_>, seed: usize) -> String {
+    let counter = stated.map_or_else(String::new, |(name, value)| format!(" {name}={value}"));
+    let row = |time: f64| format!("BM_a/repeats:12    {0:.1} us    {0:.1} us    700{counter}\n", time * 1e4);
+    let rows: String = times(seed).into_iter().map(row).collect();
+    format!("Running ./bench\nBenchmark        Time       CPU   Iterations\n{rows}")
+}
+
+fn go(stated: Stated<'_>, seed: usize) -> String {
+    let unit = stated.map_or_else(String::new, |(name, value)| format!("\t{value} {name}"));
+    let row = |time: f64| format!("BenchmarkA-8\t100\t{:.2} ns/op{unit}\n", time * 1e4);
+    format!("goos: linux\npkg: a\n{}PASS\n", times(seed).into_iter().map(row).collect::<String>())
+}
+
+fn go_configured(stated: Stated<'_>, seed: usize) -> String {
+    let line = stated.map_or_else(String::new, |(name, value)| format!("{name}: {value}\n"));
+    line + &go(None, seed)
+}
+
+fn jmh(stated: Stated<'_>, seed: usize) -> String {
+    let times = times(seed);
+    let score = times.iter().sum::<f64>() / 12.0;
+    let secondary = with(
+        json!({}),
+        stated,
+        |value| json!({"score": value, "scoreUnit": "counts", "rawData": [vec![value; 12]]}),
+    );
+    json!([{"jmhVersion": "1.37", "benchmark": "a", "mode": "avgt", "threads": 1, "forks": 1, "measurementIterations": 12,
+        "primaryMetric": {"score": score, "scoreUnit": "ms/op", "rawData": [times]}, "secondaryMetrics": secondary}])
+    .to_string()
+}
+
+fn nvbench(stated: Stated<'_>, seed: usize) -> String {
+    let summary = |tag: &str, value: f64| json!({"tag": tag, "name": tag, "data": [{"name": "value", "type": "float64", "value": value.to_string()}]});
+    let mut summaries =
+        vec![summary("nv/cold/sample_size", 100.0), summary("nv/cold/time/gpu/mean", times(seed)[0] / 1e3)];
+    summaries.extend(stated.map(|(name, value)| summary(name, value)));
+    json!({"devices": [{"id": 0, "name": "H100"}], "benchmarks": [{"name": "a", "states": [
+        {"name": "Device=0", "device": 0, "axis_values": [], "is_skipped": false, "summaries": summaries}]}]})
+    .to_string()
+}
+
+fn bencher(stated: Stated<'_>, seed: usize) -> String {
+    let measures = json!({"latency": {"value": times(seed)[0] * 1e6}});
+    json!({"a": with(measures, stated, |value| json!({"value": value}))}).to_string()
+}
+
+fn custom(stated: Stated<'_>, seed: usize) -> String {
+    let extra = stated.map_or_else(String::new, |(name, value)| format!("{name}: {value}"));
+    json!([{"name": "a", "unit": "ms", "value": times(seed)[0], "extra": extra}]).to_string()
+}
+
+fn pytest(stated: Stated<'_>, seed: usize) -> String {
+    let info = with(json!({}), stated, Value::from);
+    json!({"machine_info": {}, "benchmarks": [{"name": "a", "options": {"timer": "perf_counter"}, "extra_info": info,
+        "stats": {"rounds": 12, "data": times(seed)}}]})
+    .to_string()
+}
+
+fn compile(stated: Stated<'_>, seed: usize) -> String {
+    let result = json!({"backend": "eager", "latencies_ms": times(seed)});
+    json!({"model": "m", "device": "cuda", "results": [with(result, stated, Value::from)]}).to_string()
+}
+
+fn csv(stated: Stated<'_>, seed: usize) -> String {
+    let (name, value) =
+        stated.map_or_else(Default::default, |(name, value)| (format!(",{name}"), format!(",{value}")));
+    let row = |time: f64| format!("2026-05-01,m,cpu,{time:.6}{value}\n");
+    let rows: String = times(seed).into_iter().map(row).collect();
+    format!("timestamp,model,device,time{name}\n{rows}")
+}
+
+fn compared((format, file): (&str, File), base: Stated<'_>, head: Stated<'_>) -> Outcome {
+    let world = World::new();
+    world.write("base", file(base, 0));
+    world.write("head", file(head, 3));
+    let args =
+        ["compare", "base", "head", "--format-in", format, "--between-cv", "0.1%", "--fail-on", FAIL_ON];
+    world.run(args)
+}
+
+#[test]
+fn no_head_with_a_worse_result_is_green_in_any_format() {
+    let worse = [
+        ("accuracy", 0.93, 0.41),
+        ("top1", 93.0, 41.0),
+        ("loss", 0.1, 2.3),
+        ("max_err", 0.0, 1.5),
+        ("rel_err", 1e-6, 0.5),
+        ("cosine", 0.9999, 0.1),
+        ("mismatches", 3.0, 500.0),
+        ("verified", 1.0, 0.0),
+        ("passed", 10.0, 0.0),
+        ("success_rate", 1.0, 0.03),
+        ("checksum", 1234.0, 999.0),
+        ("bad_pixels", 0.0, 500.0),
+    ];
+    let mut greens = Greens::default();
+    for format in FORMATS {
+        for (name, base, head) in worse {
+            let outcome = compared(format, Some((name, base)), Some((name, head)));
+            greens.check(&format!("{} {name} {base} to {head}", format.0), &outcome);
+            assert!(outcome.stdout.contains(name), "{} {name}: {}", format.0, outcome.said());
+        }
+        let outcome = compared(format, Some(("accuracy", 0.93)), None);
+        greens.check(&format!("{} without its accuracy", format.0), &outcome);
+    }
+    greens.none(FORMATS.len() * (worse.len() + 1));
+}
+
+/// Results vary with the seed of a run, and the last digits with the order of additions.
+#[test]
+fn a_result_that_is_as_good_changes_nothing_in_any_format() {
+    let alike = [
+        ("accuracy", 0.93, 0.927),
+        ("accuracy", 0.41, 0.93),
+        ("loss", 0.1, 0.1005),
+        ("loss", 2.3, 0.1),
+        ("max_err", 1e-7, 4e-7),
+        ("max_err", 0.0, 1e-7),
+        ("cosine", 0.99999, 0.999995),
+        ("memory_mb", 100.5, 150.5),
+        ("gpu_temp", 50.5, 70.5),
+        ("latency_std", 0.1, 0.3),
+    ];
+    for format in FORMATS {
+        for (name, base, head) in alike {
+            // A column with an unknown word is part of the name.
+            if format.0 == "latency-csv" && matches!(name, "max_err" | "cosine") {
+                continue;
+            }
+            let outcome = compared(format, Some((name, base)), Some((name, head)));
+            assert_eq!(outcome.code, Some(0), "{} {name} {base} to {head}: {}", format.0, outcome.said());
+        }
+    }
+}
+
+/// Of many files, one with a wrong result is a finding; values that vary as much as base's are none.
+#[test]
+fn one_wrong_result_among_many_is_found_if_those_of_base_are_alike() {
+    let judged = |base: &[f64], head: &[f64]| {
+        let world = World::new();
+        for (side, values, start) in [("base", base, 0), ("head", head, 50)] {
+            for (at, value) in values.iter().enumerate() {
+                world.write(&format!("{side}-{at:02}.json"), google(Some(("loss", *value)), start + at));
+            }
+        }
+        world.run(["compare", "base-*.json", "head-*.json", "--fail-on", FAIL_ON]).code
+    };
+    let varying = |shift: f64| -> Vec<f64> { (0..24).map(|at| shift + 0.01 * f64::from(at % 5)).collect() };
+    let one_of = |mut values: Vec<f64>, wrong: f64| {
+        values[7] = wrong;
+        values
+    };
+    assert_eq!(judged(&varying(0.5), &varying(0.51)), Some(0));
+    assert_eq!(judged(&varying(0.5), &one_of(varying(0.5), 0.56)), Some(0));
+    assert_eq!(judged(&varying(0.5), &one_of(varying(0.5), 2.5)), Some(11));
+    assert_eq!(judged(&varying(0.5), &varying(0.6)), Some(11));
+}
