@@ -1,6 +1,8 @@
 //! Checks whether both sides did the same work.
 
-use benchgate_core::model::{ARCHITECTURE, Benchmark, Lint, LintCode, SideName, Workload};
+use benchgate_core::model::{
+    ARCHITECTURE, Benchmark, Lint, LintCode, MetricSeries, Series, SideName, Summary, Workload,
+};
 
 use super::work_per_call;
 
@@ -87,9 +89,36 @@ pub fn model_changed(base: &Benchmark, head: &Benchmark) -> bool {
 /// identify benchmarks by name and labels.
 fn other_axis(base: &Benchmark, head: &Benchmark) -> Option<Lint> {
     let axis = base.differing_preparation(head).or_else(|| base.differing_axis(head));
-    let axis = axis.or_else(|| work_per_call::difference(base, head))?;
+    let axis = axis.or_else(|| work_per_call::difference(base, head));
+    let axis = axis.or_else(|| other_statistics(base, head))?;
     Some(Lint::new(LintCode::WorkloadChanged, format!("the sides differ in {axis}")))
 }
+
+/// Returns the difference between the statistics of which a metric's sides consist: a mean is not compared with a
+/// median, and a standard deviation that head leaves out may have grown.
+fn other_statistics(base: &Benchmark, head: &Benchmark) -> Option<String> {
+    const NAMES: [&str; 3] = ["mean", "median", "stddev"];
+    let stated = |series: &MetricSeries| match &series.series {
+        Series::Summaries(summaries) => {
+            let has =
+                |statistic: fn(&Summary) -> Option<f64>| summaries.iter().any(|it| statistic(it).is_some());
+            Some([has(|it| it.mean), has(|it| it.median), has(|it| it.stddev)])
+        }
+        Series::Processes(_) | Series::Exact(_) => None,
+    };
+    let differing = base.metrics.iter().find_map(|series| {
+        let (was, now) = stated(series).zip(stated(head.metric(&series.metric.name)?))?;
+        let differs = was[..2] != now[..2] || was[2] && !now[2];
+        differs.then(|| (&series.metric.name, [was, now]))
+    });
+    let (name, sides) = differing?;
+    let [was, now] = sides.map(|stated| {
+        let names = NAMES.into_iter().zip(stated).filter(|(_, is_stated)| *is_stated);
+        names.map(|(name, _)| name).collect::<Vec<_>>().join(", ")
+    });
+    Some(format!("statistics of {name}: {was} / {now}"))
+}
+
 
 pub fn recorded(side: &Benchmark) -> Option<&Workload> {
     side.artifact.as_ref().and_then(|artifact| artifact.workload.as_ref())

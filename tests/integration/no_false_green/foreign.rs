@@ -1,6 +1,6 @@
 //! Results of other tools given to `compare` that lost, contradict or hide something.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::harness::{Outcome, World};
 
@@ -536,6 +536,17 @@ fn no_head_whose_aggregates_vary_much_more_is_green() {
     };
     compared(&file(10_000.0, 5.0), &file(10_001.0, 6.0)).expect_code(0);
     compared(&file(10_000.0, 5.0), &file(10_001.0, 3_000.0)).expect_code(11);
+    let only = |names: &[&str]| {
+        let rows: Vec<Value> = names.iter().map(|name| row(name, 10_000.0)).collect();
+        json!({ "context": { "num_cpus": 8 }, "benchmarks": rows }).to_string()
+    };
+    compared(&only(&["mean"]), &format!("{}\n", only(&["mean"]))).expect_code(0);
+    for (base, head) in [(["mean"], ["median"]), (["median"], ["mean"])] {
+        let outcome = compared(&only(&base), &only(&head)).expect_code(11);
+        assert!(outcome.stdout.contains("statistics of latency"), "{}", outcome.said());
+    }
+    compared(&file(10_000.0, 5.0), &only(&["median"])).expect_code(11);
+    compared(&file(10_000.0, 5.0), &only(&["mean", "median"])).expect_code(11);
 }
 
 #[test]
