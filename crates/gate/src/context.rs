@@ -7,6 +7,7 @@ use benchgate_core::model::{
 };
 
 use super::evidence::{Evidence, SpreadSource};
+use super::matching::is_reported;
 
 /// Share of the processors, beyond the one that the benchmark itself needs, that may be busy before a host
 /// counts as overloaded. At three quarters, the scheduler no longer finds idle cores quickly.
@@ -81,9 +82,12 @@ pub fn of_runs(base: &Run, head: &Run) -> Vec<Lint> {
                 lint.code = LintCode::HostBusy;
             }
         }
-        found.extend(
-            run.lints.iter().filter(|l| found.iter().all(|f| f.code != l.code)).cloned().collect::<Vec<_>>(),
-        );
+        let is_known = |lint: &Lint| {
+            lint.code == LintCode::ReportedProblem
+                && (side == SideName::Base || is_reported(&base.lints, lint))
+        };
+        let of_run = run.lints.iter().filter(|l| found.iter().all(|f| f.code != l.code) && !is_known(l));
+        found.extend(of_run.cloned().collect::<Vec<_>>());
         lints.extend(found.into_iter().map(|l| Lint::new(l.code, format!("{side}: {}", l.detail))));
     }
     lints.extend(testbeds(base, head));

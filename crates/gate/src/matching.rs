@@ -21,12 +21,16 @@ impl<'a> Matched<'a> {
         self.head.or(self.base)
     }
 
-    /// Returns whether head reports this problem and base does not. A stored session keeps only the code.
+    /// Returns whether head reports this problem and base does not.
     pub fn is_new(&self, problem: &Lint) -> bool {
-        let stored = Lint::new(problem.code, WHEN_STORED);
-        let has = |side: Option<&Benchmark>, lint| side.is_some_and(|side| side.lints.contains(lint));
-        has(self.head, problem) && !has(self.base, problem) && !has(self.base, &stored)
+        self.head.is_some_and(|head| head.lints.contains(problem))
+            && !self.base.is_some_and(|base| is_reported(&base.lints, problem))
     }
+}
+
+/// Returns whether these findings of base contain the problem. A stored session keeps only the code.
+pub fn is_reported(lints: &[Lint], problem: &Lint) -> bool {
+    lints.contains(problem) || lints.contains(&Lint::new(problem.code, WHEN_STORED))
 }
 
 /// Returns every benchmark of either run once: in the order of head, followed by those that only base has. If

@@ -13,7 +13,7 @@ use benchgate_core::model::{
 
 use super::build::{fail, processes, time_unit};
 use super::google_benchmark::counter_metric;
-use super::text::is_crash;
+use super::text::{is_crash, stated_problem};
 
 /// Name and value of a field, as text.
 pub(super) type Field = (String, String);
@@ -180,6 +180,9 @@ const REMARKS: &str = "note notes comment comments remark remarks label log stde
 const OUTCOMES: &str =
     "failed failures errored diverged crashed aborted killed oom mismatched segfault skipped unsupported";
 
+/// Other words of a remark that say that a result is not right.
+const DOUBTS: &str = "nan inf differ differs unverified unsuccessful ng ko nok";
+
 /// Returns whether a field with this name holds a number that a program computed.
 fn is_result(name: &str) -> bool {
     Quality::of_name(name).is_some() && !is_message(&words(&name_words(name)))
@@ -214,7 +217,7 @@ pub(super) fn problem(name: &str, value: &str) -> Option<Lint> {
     } else if is_not_finite(&lower) && !any(REMARKS) {
         format!("is `{}`", lower.trim_start_matches(['+', '-']))
     } else {
-        format!("says `{}`", denial(&lower)?)
+        format!("says `{}`", incomplete(&lower).or(denial(&lower)).or(stated_problem(value))?)
     };
     Some(Lint::new(LintCode::ReportedProblem, format!("`{}` {what}", excerpt(name, 40))))
 }
@@ -223,6 +226,40 @@ pub(super) fn problem(name: &str, value: &str) -> Option<Lint> {
 fn is_not_finite(text: &str) -> bool {
     let text = text.trim_start_matches(['+', '-']).trim_end_matches('%');
     is_in("nan inf infinity nan(ind) nan(snan) 1.#qnan 1.#ind 1.#inf", text)
+}
+
+/// Returns the part of a remark that counts right results, if some are wrong: `3/100 correct`.
+fn incomplete(lower: &str) -> Option<&str> {
+    let (counts, rest) = lower.trim().split_once(' ')?;
+    let (right, all) = counts.split_once('/')?;
+    let is_verdict = words(rest).first().is_some_and(|word| is_in(VERDICTS, word));
+    (is_verdict && right.parse::<u64>().ok()? < all.parse().ok()?).then(|| lower.trim())
+}
+
+/// Units in labels; a measurement may change its unit.
+const LABEL_UNITS: &str = "kb mb gb tb kib mib gib tib flops mflops gflops tflops hz khz mhz ghz";
+
+/// Returns the words of a label that are equal in all runs of one experiment: its numbers, units, versions, hashes and
+/// paths are left out.
+pub(super) fn label_words(label: &str) -> String {
+    let is_kept = |word: &String| {
+        let rest = word.strip_prefix('v').unwrap_or(word);
+        let is_hash = word.len() > 6 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let is_unit = time_unit(word).is_some() || is_in(LABEL_UNITS, word);
+        !rest.starts_with(|c: char| c.is_ascii_digit()) && word.len() > 1 && !is_hash && !is_unit
+    };
+    let texts = label.split_whitespace().filter(|text| !is_place(text));
+    texts.flat_map(words).map(str::to_lowercase).filter(is_kept).collect::<Vec<_>>().join(" ")
+}
+
+/// Returns the numbers in a label that state how right the result is: `accuracy 0.93`, `err=1e-6`.
+pub(super) fn label_quality(label: &str) -> Vec<(String, f64)> {
+    let texts: Vec<&str> = label
+        .split(|c: char| c.is_whitespace() || "=:,;()".contains(c))
+        .filter(|text| !text.is_empty())
+        .collect();
+    let pairs = texts.windows(2).filter_map(|pair| Some((pair[0].to_owned(), quality(pair[0], pair[1])?)));
+    pairs.collect()
 }
 
 /// Returns the first word of a lower-case text that denies success, except in `no errors`, `0 failed`, `errors: 0`
@@ -241,7 +278,7 @@ fn denial(lower: &str) -> Option<&str> {
         let before = at.checked_sub(1).map_or("", |at| said[at]);
         !is_figure
             && !matches!(before, "0" | "no" | "zero" | "without")
-            && (is_in(DENIALS, word) || is_in(OUTCOMES, word) || *word == "nan")
+            && (is_in(DENIALS, word) || is_in(OUTCOMES, word) || is_in(DOUBTS, word))
             && *word != "false"
     };
     said.iter().enumerate().find(|it| is_denial(*it)).map(|(_, word)| *word)

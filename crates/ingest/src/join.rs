@@ -217,7 +217,17 @@ fn add_lint(lints: &mut Vec<Lint>, lint: Lint) {
     }
 }
 
-pub(super) fn merge_benchmark(kept: &mut Benchmark, next: Benchmark, label: &str) {
+/// Label with the words in the labels of a Google Benchmark program, which must be equal on both sides.
+pub(super) const LABEL_WORDS: &str = "label words";
+/// Its value if the rows of a side have different labels.
+pub(super) const SEVERAL_LABELS: &str = "several";
+
+pub(super) fn merge_benchmark(kept: &mut Benchmark, mut next: Benchmark, label: &str) {
+    if let (Some(one), Some(two)) = (kept.labels.get_mut(LABEL_WORDS), next.labels.get_mut(LABEL_WORDS))
+        && one != two
+    {
+        [one, two].into_iter().for_each(|words| SEVERAL_LABELS.clone_into(words));
+    }
     if let Some(axis) = kept.differing_axis(&next) {
         add_lint(&mut kept.lints, Lint::new(LintCode::DuplicateName, axis));
     }

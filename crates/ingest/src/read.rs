@@ -7,7 +7,7 @@ use benchgate_core::model::{Better, LintCode, Origin, Outcome, RENAMED_FROM, Run
 use super::build::{MOST_BENCHMARKS, fail};
 use super::detect::other_format;
 use super::error::{LineFault, line_of};
-use super::text::{crash, utf8};
+use super::text::{crash, problems, utf8};
 use super::{
     Format, IngestError, asv, benchfmt, build, cargo_bench, compile_benchmark, compiled_code, conv_library,
     criterion, custom, detect, go_test, google_benchmark, hyperfine, iree_run_module, jmh, latency_csv,
@@ -95,6 +95,9 @@ pub fn read(bytes: &[u8], format: Format, label: &str) -> Result<Run, IngestErro
     if is_log(format) && run.lints.iter().all(|lint| lint.code != LintCode::TruncatedInput) {
         // The reader of transcripts assigns errors to functions itself.
         run.lints.extend(crash(text()?, format != Format::IreeRunModule));
+    }
+    if is_log(format) {
+        run.lints.extend(problems(text()?));
     }
     run.origin = Origin { format: format.to_string(), label: label.to_owned(), ..Origin::default() };
     Ok(run)

@@ -1,6 +1,9 @@
 //! Converts bytes to text (UTF-8 is checked once, the byte-order mark removed, lines are numbered), and finds
 //! the lines that report a crash.
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
 use benchgate_core::model::{Lint, LintCode, excerpt};
 
 use super::IngestError;
@@ -84,6 +87,11 @@ const CRASH_STARTS: &[&str] = &[
     "oom-kill:",
     "WARNING: DATA RACE",
     "slurmstepd: Detected ",
+    "AssertionError",
+    "MemoryError",
+    "Assertion failed: ",
+    "runtime error: ",
+    "npm ERR! code ",
 ];
 
 /// Parts of lines that sanitizers, runtimes and build tools print about a crash or a failure.
@@ -107,6 +115,13 @@ const CRASH_PARTS: &[&str] = &[
     "ut of memory",
     "HSA_STATUS_ERROR",
     "CUDNN_STATUS_",
+    "CUBLAS_STATUS_",
+    "CUSPARSE_STATUS_",
+    "HIPBLAS_STATUS_",
+    "NCCL error",
+    "java.lang.OutOfMemoryError",
+    "== Invalid read of size ",
+    "== Invalid write of size ",
     "NVRM: Xid",
     "std::bad_alloc",
     "annot allocate memory",
@@ -124,6 +139,38 @@ const CRASH_PARTS: &[&str] = &[
     "***Timeout",
     "fatal error has been detected by the Java Runtime",
 ];
+
+/// Parts, in lower case, of lines that state a problem but no crash. A program can print them and go on, and so can
+/// base's.
+const PROBLEMS: &[&str] = &[
+    "verification failed",
+    "verification: failed",
+    "validation failed",
+    "validation: failed",
+    "validation: no",
+    "verify failed",
+    "verification unsuccessful",
+    "not verified",
+    "mismatch at",
+    "results incorrect",
+    "incorrect result",
+    "wrong result",
+    "wrong output",
+    "exceeds tolerance",
+    "results differ",
+    "outputs differ",
+    "do not match",
+    "does not match",
+    "no gpu found",
+    "no device found",
+    "falling back to",
+    "fallback to",
+    "using cpu",
+    "level=error",
+];
+
+/// Words that mark a line of a log as an error, if they are written like this.
+const MARKS: [&str; 4] = ["ERROR", "FAIL", "MISMATCH", "Error:"];
 
 /// Words that command runners print before the exit code of a command.
 const EXITS: [&str; 6] = [
@@ -159,11 +206,38 @@ const ZSH_SIGNALS: [&str; 3] = ["abort", "trace trap", "illegal hardware instruc
 /// Returns a finding with the first line that reports a crash or, if `statuses` is set, an error of IREE's
 /// runtime.
 pub(super) fn crash(text: &str, statuses: bool) -> Option<Lint> {
-    // Most lines of a large file are rows of results.
-    let is_row = |line: &&str| line.starts_with('"') || line.starts_with("Benchmark");
-    let mut plain = lines(text).map(|line| line.text.trim()).filter(|line| !is_row(line)).map(without_colors);
-    let line = plain.find(|line| is_crash(line) || statuses && is_status(line))?;
+    let line = plain_lines(text).find(|line| is_crash(line) || statuses && is_status(line))?;
     Some(Lint::new(LintCode::TruncatedInput, format!("the log says `{}`", excerpt(&line, 80))))
+}
+
+/// Returns a finding for each kind of problem that lines of a log state. It has the same detail on both sides.
+pub(super) fn problems(text: &str) -> Vec<Lint> {
+    let said: BTreeSet<&str> = plain_lines(text).filter_map(|line| stated_problem(&line)).collect();
+    let lint = |said| Lint::new(LintCode::ReportedProblem, format!("the log says `{said}`"));
+    said.into_iter().map(lint).collect()
+}
+
+/// Returns the lines of a log that are not rows of results, as most lines of a large file are.
+fn plain_lines(text: &str) -> impl Iterator<Item = Cow<'_, str>> {
+    let is_row = |line: &&str| ["\"", "Benchmark", "BM_"].iter().any(|start| line.starts_with(start));
+    lines(text).map(|line| line.text.trim()).filter(move |line| !is_row(line)).map(without_colors)
+}
+
+/// Returns the words of a line that state a problem.
+pub(super) fn stated_problem(line: &str) -> Option<&'static str> {
+    let mut words = line.split(|c: char| c.is_whitespace() || matches!(c, '[' | ']'));
+    let marks = words.find_map(|word| {
+        let is_mark = |mark: &&&str| word == **mark || word.strip_suffix(':') == Some(**mark);
+        MARKS.iter().find(is_mark)
+    });
+    // glog and absl: `E1128 10:00:00.123456 4711 bench.cc:3] …`
+    let of_glog = || {
+        let (first, rest) = line.strip_prefix('E')?.split_once(' ')?;
+        (first.len() >= 4 && is_number(first) && rest.contains("] ")).then_some("E")
+    };
+    let lower = line.to_ascii_lowercase();
+    let said = || PROBLEMS.iter().copied().find(|part| lower.contains(part));
+    marks.copied().or_else(said).or_else(of_glog)
 }
 
 /// Returns whether a line reports a crash or a failed command.
@@ -197,12 +271,15 @@ pub(super) fn is_crash(line: &str) -> bool {
     };
     // `make: *** [Makefile:2: bench] Error 1`, `make[1]: *** [bench] Killed`
     let made = ["make", "gmake"].iter().any(|name| line.starts_with(name)) && line.contains(": *** ");
-    made || EXITS.iter().any(failed)
+    // Valgrind
+    let counted = line.split_once("ERROR SUMMARY: ").is_some_and(|(_, rest)| !rest.starts_with("0 errors"));
+    made || counted
+        || EXITS.iter().any(failed)
         || job && (line.starts_with("Exit ") || line.starts_with("exit ") || zsh_ended(line))
         || SIGNALS.iter().any(ended_by)
         || line.strip_prefix("zsh: ").is_some_and(zsh_ended)
         || CRASH_STARTS.iter().any(|start| line.starts_with(start))
-        || CRASH_PARTS.iter().any(|part| line.contains(part))
+        || CRASH_PARTS.iter().any(|part| line.contains(part)) && !line.contains("_STATUS_SUCCESS")
         || (line.contains("Assertion ") && line.ends_with("failed."))
         || failed_tests(line)
 }
@@ -281,6 +358,13 @@ mod tests {
             "panic: runtime error: index out of range [3] with length 3",
             "signal: killed",
             "[4711] signal (11): Segmentation fault",
+            "AssertionError: 3 != 4",
+            "MemoryError",
+            "Assertion failed: (x), function f, file a.c, line 3.",
+            "runtime error: signed integer overflow: 1 + 2",
+            "java.lang.OutOfMemoryError: Java heap space",
+            "==12== ERROR SUMMARY: 3 errors from 3 contexts (suppressed: 0 from 0)",
+            "CUBLAS_STATUS_NOT_INITIALIZED",
         ] {
             assert!(crash(&format!("BM_a 1 ns 1 ns 1\n{line}\n"), true).is_some(), "{line}");
         }
@@ -311,8 +395,39 @@ mod tests {
             "test result: ok. 3 passed; 0 failed; 0 ignored",
             "Quit with Ctrl-C",
             "run.sh: line 3: nvidia-smi: command not found",
+            "==12== ERROR SUMMARY: 0 errors from 0 contexts (suppressed: 0 from 0)",
+            "CUBLAS_STATUS_SUCCESS",
         ] {
             assert!(crash(line, true).is_none(), "{line}");
+        }
+    }
+
+    #[test]
+    fn lines_that_state_a_problem_are_found() {
+        for line in [
+            "verification: FAILED",
+            "MISMATCH at 3: 1.0 vs 2.0",
+            "max error 3.0 exceeds tolerance",
+            "results incorrect!",
+            "Error: outputs do not match the reference",
+            "2026/11/28 10:00:00 ERROR validation failed",
+            "[FAIL] correctness",
+            "level=error msg=\"diverged\"",
+            "no GPU found, using CPU",
+            "E20261128 10:00:00.1 1 x.cc:3] bad",
+        ] {
+            assert!(!problems(line).is_empty(), "{line}");
+        }
+        for line in [
+            "BM_errors 1 ns 1 ns 1",
+            "max error 1e-7 is within the tolerance",
+            "0 errors",
+            "I1128 10:00:00.1 1 x.cc:3] started",
+            "EPYC 7763 (64 cores) [2 sockets] ",
+            "verification: passed",
+            "All outputs match",
+        ] {
+            assert!(problems(line).is_empty(), "{line}");
         }
     }
 }

@@ -25,6 +25,7 @@ mod left_out;
 mod measures;
 mod named_files;
 mod quality;
+mod reported;
 mod suite_commands;
 mod tools;
 mod transcripts;

@@ -19,7 +19,8 @@ use super::stated::{Instance, StatedRepetitions};
 use super::summaries::{Aggregate, Statistic, summarise};
 use super::time_unit::TimeUnit;
 use crate::build::has_room;
-use crate::facts::{failure, problem};
+use crate::facts::{failure, label_quality, label_words, problem, state_quality};
+use crate::join::{LABEL_WORDS, SEVERAL_LABELS};
 use crate::stated::agree;
 
 /// The kind of a row, as the row states it.
@@ -147,8 +148,7 @@ struct Family {
     cpu_unusable: bool,
     counters: Vec<MetricColumn>,
     aggregates: Vec<Aggregate>,
-    /// True if only the names suggest that rows summarize this benchmark: they may be benchmarks with such
-    /// names.
+    /// True if only the names suggest that rows summarize this benchmark; they may be benchmarks themselves.
     inferred: bool,
     /// True if one of these rows can't be a benchmark.
     proven: bool,
@@ -167,6 +167,8 @@ struct Family {
     coarse: bool,
     maybe_cut: bool,
     label: Option<String>,
+    /// The words that all labels have in common with the other side's.
+    label_words: Option<String>,
     /// A problem that a label reports.
     problem: Option<Lint>,
 }
@@ -453,6 +455,9 @@ impl Family {
         if let Some(label) = label {
             row.error = row.error.take().or_else(|| failure("label", &label).map(Cow::Owned));
             self.problem = self.problem.take().or_else(|| problem("label", &label));
+            let words = label_words(&label);
+            let is_other = self.label_words.as_ref().is_some_and(|known| *known != words);
+            self.label_words = Some(if is_other { SEVERAL_LABELS.to_owned() } else { words });
             self.label.get_or_insert(label.into_owned());
         }
         let Some(error) = row.error.take() else { return false };
@@ -469,8 +474,9 @@ impl Family {
             Some(threads) => format!("{}/threads:{threads}", self.name),
             None => self.name.clone(),
         });
-        if let Some(label) = &self.label {
-            benchmark.labels.insert("label".to_owned(), label.to_string());
+        for (name, text) in [("label", &self.label), (LABEL_WORDS, &self.label_words)] {
+            let text = text.iter().filter(|text| !text.is_empty());
+            benchmark.labels.extend(text.map(|text| (name.to_owned(), text.clone())));
         }
         self.find_lints(&mut benchmark.lints);
         if self.errored > 0 {
@@ -510,6 +516,9 @@ impl Family {
             }
         } else {
             summarise(&mut benchmark, &self.aggregates);
+        }
+        for (name, value) in self.label.iter().flat_map(|label| label_quality(label)) {
+            state_quality(&mut benchmark, &name, vec![value]);
         }
         benchmark
     }
