@@ -119,7 +119,6 @@ fn other_statistics(base: &Benchmark, head: &Benchmark) -> Option<String> {
     Some(format!("statistics of {name}: {was} / {now}"))
 }
 
-
 pub fn recorded(side: &Benchmark) -> Option<&Workload> {
     side.artifact.as_ref().and_then(|artifact| artifact.workload.as_ref())
 }
