@@ -218,14 +218,6 @@ elif how.startswith("extended attribute"):
     attempt(os.setxattr, place, name, b"42")
     # Not every file system has such attributes, but each changes the time.
     os.chmod(place, 0o700)
-elif how == "program":
-    pid = os.fork()
-    if pid == 0:
-        attempt(os.execv, kept, [kept])
-        os._exit(1)
-    os.waitpid(pid, 0)
-    write(kept)
-    os.chmod(kept, 0o600)
 elif how == "length of a file":
     attempt(os.truncate, kept, 3)
     write(kept)
@@ -327,7 +319,6 @@ fn a_head_that_can_tell_what_an_earlier_process_left_is_never_green() {
         "removed file",
         "extended attribute of a file",
         "extended attribute of a folder",
-        "program",
         "length of a file",
         "times of a file",
         "port",

@@ -7,19 +7,14 @@ use serde_with::skip_serializing_none;
 use super::{Context, Number, Testbed, Toolchain, number};
 
 /// A two-sided interval for the ratio.
+#[serde_with::apply(f64 => #[serde(with = "number")] #[schemars(with = "Number")])]
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "IntervalRecord")]
 pub struct Interval {
-    #[serde(with = "number")]
-    #[schemars(with = "Number")]
     pub low: f64,
-    #[serde(with = "number")]
-    #[schemars(with = "Number")]
     pub high: f64,
     /// Confidence after every correction.
-    #[serde(with = "number")]
-    #[schemars(with = "Number")]
     pub level: f64,
 }
 
@@ -48,6 +43,10 @@ pub enum Method {
 }
 
 /// The ratio head/base and its uncertainty.
+#[serde_with::apply(
+    f64 => #[serde(with = "number")] #[schemars(with = "Number")],
+    Option<f64> => #[serde(default, with = "number::optional")] #[schemars(with = "Option<Number>")],
+)]
 #[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -55,40 +54,24 @@ pub enum Method {
 pub struct Estimate {
     pub method: Method,
     /// head / base.
-    #[serde(with = "number")]
-    #[schemars(with = "Number")]
     pub ratio: f64,
     pub interval: Option<Interval>,
     /// One-sided p against the floor, before correction.
-    #[serde(default, with = "number::optional")]
-    #[schemars(with = "Option<Number>")]
     pub p_worse: Option<f64>,
     /// `p_worse` after the error budget is spent over looks and rows.
-    #[serde(default, with = "number::optional")]
-    #[schemars(with = "Option<Number>")]
     pub p_adjusted: Option<f64>,
     /// `p_worse` after the correction by Benjamini and Hochberg: for ordering a listing, never for the verdict.
-    #[serde(default, with = "number::optional")]
-    #[schemars(with = "Option<Number>")]
     pub q_value: Option<f64>,
     /// One-sided p of "head is not slow more often than base", before correction.
-    #[serde(default, with = "number::optional")]
-    #[schemars(with = "Option<Number>")]
     pub p_stability: Option<f64>,
     /// One-sided p of "head's repetitions don't stall more than base's", before correction.
-    #[serde(default, with = "number::optional")]
-    #[schemars(with = "Option<Number>")]
     pub p_tail: Option<f64>,
     pub blocks: u32,
     /// The smallest change, as a fraction, that the row could have detected with 90 % power.
-    #[serde(default, with = "number::optional")]
-    #[schemars(with = "Option<Number>")]
     pub minimum_detectable: Option<f64>,
     /// Sessions of the side that has fewer, if the sides were measured separately.
     pub sessions: Option<u32>,
     /// Two-sided p of "the repetitions of the two runs do not differ"; runs of equal programs may differ too.
-    #[serde(default, with = "number::optional")]
-    #[schemars(with = "Option<Number>")]
     pub p_runs: Option<f64>,
 }
 
@@ -133,6 +116,10 @@ impl Typical {
 }
 
 /// Plain description of one side of a row, in the metric's unit.
+#[serde_with::apply(
+    f64 => #[serde(with = "number")] #[schemars(with = "Number")],
+    Option<f64> => #[serde(default, with = "number::optional")] #[schemars(with = "Option<Number>")],
+)]
 #[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -142,25 +129,13 @@ pub struct SideStats {
     // Number of repetitions in all processes.
     pub samples: u64,
     /// Median over processes of each process's location.
-    #[serde(with = "number")]
-    #[schemars(with = "Number")]
     pub location: f64,
-    #[serde(with = "number")]
-    #[schemars(with = "Number")]
     pub mean: f64,
     // The sample standard deviation of all repetitions.
-    #[serde(default, with = "number::optional")]
-    #[schemars(with = "Option<Number>")]
     pub stddev: Option<f64>,
     // stddev / mean.
-    #[serde(default, with = "number::optional")]
-    #[schemars(with = "Option<Number>")]
     pub cv: Option<f64>,
-    #[serde(with = "number")]
-    #[schemars(with = "Number")]
     pub min: f64,
-    #[serde(with = "number")]
-    #[schemars(with = "Number")]
     pub max: f64,
 }
 

@@ -28,6 +28,7 @@ pub struct Profile {
 }
 
 /// One kernel of the module.
+#[serde_with::apply(f64 => #[serde(with = "number")] #[schemars(with = "Number")])]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "KernelRecord")]
@@ -35,12 +36,9 @@ pub struct Kernel {
     /// The compiler's name for the kernel, such as `main_dispatch_9_batch_matmul_4x197x197x48_f32`.
     pub name: String,
     /// Launches in one iteration.
-    #[serde(with = "number")]
-    #[schemars(with = "Number")]
     pub calls: f64,
     /// Total time in one iteration, in nanoseconds.
-    #[serde(rename = "ns", with = "number")]
-    #[schemars(with = "Number")]
+    #[serde(rename = "ns")]
     pub nanoseconds: f64,
 }
 

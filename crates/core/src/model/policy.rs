@@ -8,17 +8,14 @@ use serde_with::skip_serializing_none;
 use super::{Benchmark, Better, Metric, Number, Outcome, Stage, Verdict, VerifyCode, number};
 
 /// The smallest slowdown that fails.
+#[serde_with::apply(f64 => #[serde(with = "number")] #[schemars(with = "Number")])]
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "FloorRecord")]
 pub struct Floor {
     /// A fraction of base.
-    #[serde(with = "number")]
-    #[schemars(with = "Number")]
     pub relative: f64,
     /// In the metric's unit.
-    #[serde(with = "number")]
-    #[schemars(with = "Number")]
     pub absolute: f64,
 }
 
@@ -48,6 +45,9 @@ impl MetricPolicy {
 }
 
 /// An exception by benchmark.
+#[serde_with::apply(
+    Option<f64> => #[serde(default, with = "number::optional")] #[schemars(with = "Option<Number>")],
+)]
 #[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -56,18 +56,10 @@ pub struct Override {
     /// Glob over benchmark names.
     pub benchmark: String,
     pub metric: Option<String>,
-    #[serde(default, with = "number::optional")]
-    #[schemars(with = "Option<Number>")]
     pub floor_relative: Option<f64>,
-    #[serde(default, with = "number::optional")]
-    #[schemars(with = "Option<Number>")]
     pub floor_absolute: Option<f64>,
-    #[serde(default, with = "number::optional")]
-    #[schemars(with = "Option<Number>")]
     pub tolerance: Option<f64>,
     pub fatal: Option<bool>,
-    #[serde(default, with = "number::optional")]
-    #[schemars(with = "Option<Number>")]
     pub between_cv: Option<f64>,
 }
 

@@ -21,29 +21,23 @@ words! {
 }
 
 /// The numerical distance between an output and its reference.
+#[serde_with::apply(
+    f64 => #[serde(with = "number")] #[schemars(with = "Number")],
+    Option<f64> => #[serde(default, with = "number::optional")] #[schemars(with = "Option<Number>")],
+)]
 #[skip_serializing_none]
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Divergence {
     /// Largest |a − b|.
-    #[serde(with = "number")]
-    #[schemars(with = "Number")]
     pub max_abs: f64,
     /// Largest |a − b| / |b| over elements with b ≠ 0.
-    #[serde(with = "number")]
-    #[schemars(with = "Number")]
     pub max_rel: f64,
     /// Largest distance in units in the last place of the output's type.
-    #[serde(with = "number")]
-    #[schemars(with = "Number")]
     pub max_ulp: f64,
     /// Cosine similarity of the flattened tensors; 1 for equal directions.
-    #[serde(with = "number")]
-    #[schemars(with = "Number")]
     pub cosine: f64,
     /// Root mean square of a − b.
-    #[serde(with = "number")]
-    #[schemars(with = "Number")]
     pub rmse: f64,
     /// Elements outside the tolerance, of `elements`.
     pub mismatched: u64,
@@ -52,20 +46,12 @@ pub struct Divergence {
     pub non_finite: u64,
     /// Root mean square of |a − b| / (|b| + m), where m is the reference's typical magnitude: the distance that says
     /// how accurate an output is. Absent if nothing finite was compared, and in old files.
-    #[serde(default, with = "number::optional")]
-    #[schemars(with = "Option<Number>")]
     pub error: Option<f64>,
     /// The largest allowed value of this error; absent for types that have no rounding.
-    #[serde(default, with = "number::optional")]
-    #[schemars(with = "Option<Number>")]
     pub allowed_error: Option<f64>,
     /// Distance from the fp64 reference, if there is one.
-    #[serde(default, with = "number::optional")]
-    #[schemars(with = "Option<Number>")]
     pub error_fp64: Option<f64>,
     /// The reference's own distance from the fp64 reference: the error of rounding alone.
-    #[serde(default, with = "number::optional")]
-    #[schemars(with = "Option<Number>")]
     pub reference_error_fp64: Option<f64>,
 }
 

@@ -136,8 +136,6 @@ const CALLS: &[(libc::c_long, Call)] = &[
     (libc::SYS_fchmodat, look(at(0), None)),
     (libc::SYS_fchownat, look(at(0), None)),
     (libc::SYS_utimensat, look(at(0), None)),
-    (libc::SYS_execve, look(plain(0), None)),
-    (libc::SYS_execveat, look(at(0), None)),
     (libc::SYS_chdir, look(plain(0), None)),
     (libc::SYS_truncate, look(plain(0), None)),
     (libc::SYS_statfs, look(plain(0), None)),
