@@ -1,9 +1,9 @@
 //! Findings about whole runs: what the tool printed about its host, and whether the machines agree.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use benchgate_core::model::{
-    Benchmark, BenchmarkName, Consequence, Context, Lint, LintCode, Run, SideName, Subject, Testbed, excerpt,
+    Benchmark, Consequence, Context, Lint, LintCode, Run, SideName, Subject, Testbed, excerpt,
 };
 
 use super::evidence::{Evidence, SpreadSource};
@@ -119,8 +119,7 @@ const LONGEST_COMMIT: usize = 48;
 fn environments(base: &Run, head: &Run) -> Option<Lint> {
     /// Maximum number of differences in a finding.
     const MOST: usize = 6;
-    let of_base: HashMap<&BenchmarkName, &Benchmark> =
-        base.benchmarks.iter().map(|benchmark| (&benchmark.name, benchmark)).collect();
+    let of_base = base.by_name();
     let pairs = head.benchmarks.iter().filter_map(|head| Some((of_base.get(&head.name)?, head)));
     let differing: BTreeSet<String> =
         pairs.flat_map(|(base, head)| base.differing_environment(head)).collect();

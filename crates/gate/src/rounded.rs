@@ -1,9 +1,7 @@
 //! Detects files that copy another one with fewer digits or in another unit, so that their values are not
 //! equal to the last bit.
 
-use std::collections::HashMap;
-
-use benchgate_core::model::{Benchmark, BenchmarkName, Lint, LintCode, MetricSeries, Run, Series};
+use benchgate_core::model::{Lint, LintCode, MetricSeries, Run, Series};
 
 use super::copied::{BY_CHANCE, is_timed};
 
@@ -19,8 +17,7 @@ const DIGITS: i32 = 14;
 /// Returns the finding that all values of both sides agree except for rounding, in an order and number that
 /// chance does not explain.
 pub fn lint(base: &Run, head: &Run) -> Option<Lint> {
-    let of_head: HashMap<&BenchmarkName, &Benchmark> =
-        head.benchmarks.iter().map(|benchmark| (&benchmark.name, benchmark)).collect();
+    let of_head = head.by_name();
     let (mut rows, mut log_p, mut is_rounded) = (0, 0.0, false);
     for benchmark in &base.benchmarks {
         let Some(partner) = of_head.get(&benchmark.name) else { continue };

@@ -45,7 +45,7 @@ pub fn compare_untrusted(
     let [base, head] = &[base, head].map(without_identity);
     let mut comparison = compare(base, head, policy, options);
     let rules = Rules::new(policy, &options.today).of_runs(base, head);
-    let (of_base, of_head) = (by_name(base), by_name(head));
+    let (of_base, of_head) = (base.by_name(), head.by_name());
     let mut rows: BTreeMap<BenchmarkName, Vec<usize>> = BTreeMap::new();
     for (index, row) in comparison.rows.iter().enumerate() {
         rows.entry(row.benchmark.clone()).or_default().push(index);
@@ -78,10 +78,6 @@ pub fn compare_untrusted(
     }
     (comparison.verdict, comparison.exit_code) = overall::overall(&comparison.rows, &policy.fail_on);
     comparison
-}
-
-fn by_name(run: &Run) -> BTreeMap<&BenchmarkName, &Benchmark> {
-    run.benchmarks.iter().map(|benchmark| (&benchmark.name, benchmark)).collect()
 }
 
 /// Returns a run without its artifacts, which are not trusted: its writer could have copied the other side's

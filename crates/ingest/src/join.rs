@@ -154,18 +154,9 @@ fn other_program(one: &str, two: &str) -> Option<Lint> {
     differ.then(|| Lint::new(LintCode::SeveralPrograms, detail()))
 }
 
-fn processes(benchmark: &Benchmark) -> usize {
-    let count = |series: &MetricSeries| match &series.series {
-        Series::Processes(processes) => processes.len(),
-        Series::Summaries(summaries) => summaries.len(),
-        Series::Exact(_) => 1,
-    };
-    benchmark.metrics.first().map_or(0, count)
-}
-
 /// Sets the facts that depend on the number of processes.
 pub(super) fn settle(benchmark: &mut Benchmark) {
-    if processes(benchmark) > 1 {
+    if benchmark.metrics.first().is_some_and(|metric| metric.series.processes() > 1) {
         // One repetition in each of several processes is the best possible design.
         benchmark.lints.retain(|lint| lint.code != LintCode::SingleRepetition);
     }

@@ -96,10 +96,7 @@ pub fn read(bytes: &[u8], format: Format, label: &str) -> Result<Run, IngestErro
         // The reader of transcripts assigns errors to functions itself.
         run.lints.extend(crash(text()?, format != Format::IreeRunModule));
     }
-    if is_log(format) {
-        run.lints.extend(problems(text()?));
-    }
-    run.origin = Origin { format: format.to_string(), label: label.to_owned(), ..Origin::default() };
+    run.origin = Origin::new(format.into(), label);
     Ok(run)
 }
 
@@ -126,7 +123,10 @@ pub fn read_in_pieces(mut source: impl Read, label: &str) -> Option<Run> {
         return None;
     }
     let mut run = google_benchmark::read_pieces(head, &mut source)?;
-    run.origin = Origin { format: format.to_string(), label: label.to_owned(), ..Origin::default() };
+    for benchmark in &mut run.benchmarks {
+        benchmark.lints.extend(problems(benchmark));
+    }
+    run.origin = Origin::new(format.into(), label);
     (!run.benchmarks.is_empty() && run.benchmarks.len() <= MOST_BENCHMARKS).then_some(run)
 }
 

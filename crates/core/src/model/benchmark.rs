@@ -354,3 +354,14 @@ pub enum Series {
     /// A deterministic value.
     Exact(f64),
 }
+
+impl Series {
+    /// Returns the number of processes that the values are from; 1 for a deterministic value.
+    pub fn processes(&self) -> usize {
+        match self {
+            Self::Processes(processes) => processes.len(),
+            Self::Summaries(summaries) => summaries.len(),
+            Self::Exact(_) => 1,
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! One side of an execution of a suite on one testbed, with the identity of its tools.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -32,6 +32,13 @@ pub struct Origin {
     pub label: String,
     /// The labels of joined sessions, in order; empty if there is only one.
     pub sessions: Vec<String>,
+}
+
+impl Origin {
+    /// Creates the origin of a run from one file.
+    pub fn new(format: &str, label: &str) -> Self {
+        Self { format: format.to_owned(), label: label.to_owned(), sessions: Vec::new() }
+    }
 }
 
 /// Facts about the host that the tool printed while it measured.
@@ -139,6 +146,11 @@ pub struct Run {
 }
 
 impl Run {
+    /// Returns the benchmarks by their names.
+    pub fn by_name(&self) -> HashMap<&BenchmarkName, &Benchmark> {
+        self.benchmarks.iter().map(|benchmark| (&benchmark.name, benchmark)).collect()
+    }
+
     /// Returns what the run states about the program of a benchmark; empty if nothing.
     pub fn program(&self, benchmark: &BenchmarkName) -> String {
         let is_of = |name: &str| name.is_empty() || is_of_command(benchmark.as_str(), name);

@@ -50,11 +50,7 @@ impl RunFile {
             anchor: None,
             suite: Some(self.suite.clone()),
             session: Some(self.session.clone()),
-            origin: Origin {
-                format: RunSchema::NAME.to_owned(),
-                label: label.to_owned(),
-                ..Origin::default()
-            },
+            origin: Origin::new(RunSchema::NAME, label),
             context: side.context.clone().unwrap_or_default(),
             testbed: Some(self.testbed.clone()),
             toolchain: side.toolchain.clone(),
@@ -244,11 +240,7 @@ impl BaselineFile {
         Run {
             suite: Some(self.suite.clone()),
             session: Some(self.session.clone()),
-            origin: Origin {
-                format: BaselineSchema::NAME.to_owned(),
-                label: label.to_owned(),
-                ..Origin::default()
-            },
+            origin: Origin::new(BaselineSchema::NAME, label),
             testbed: Some(self.testbed.clone()),
             toolchain: self.toolchain.clone(),
             commit: self.commit.clone(),

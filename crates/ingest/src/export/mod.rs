@@ -84,12 +84,7 @@ fn has_summaries(benchmark: &Benchmark) -> bool {
 }
 
 fn several_processes(benchmark: &Benchmark) -> bool {
-    let count = |series: &Series| match series {
-        Series::Processes(processes) => processes.len(),
-        Series::Summaries(summaries) => summaries.len(),
-        Series::Exact(_) => 1,
-    };
-    benchmark.metrics.iter().any(|metric| count(&metric.series) > 1)
+    benchmark.metrics.iter().any(|metric| metric.series.processes() > 1)
 }
 
 /// Returns one note that names all metrics that the file lacks.

@@ -77,11 +77,7 @@ pub(super) fn unmeasured(mark: RowMark) -> Map<String, Value> {
 /// Returns one line for each process.
 fn processes(run: &Run, benchmark: &Benchmark) -> Vec<Value> {
     let iterations = iterations(benchmark);
-    let rounds = benchmark.metric(&Metric::LATENCY.name).map_or(0, |latency| match &latency.series {
-        Series::Processes(processes) => processes.len(),
-        Series::Summaries(summaries) => summaries.len(),
-        Series::Exact(_) => 1,
-    });
+    let rounds = benchmark.metric(&Metric::LATENCY.name).map_or(0, |latency| latency.series.processes());
     (0..rounds)
         .map(|at| {
             let mut metrics = Map::new();
