@@ -5,7 +5,7 @@ use crate::model::{Divergence, OutputCheck, VerifyCode};
 use super::NumericsTolerance;
 use super::likeness::{ErrorRegion, likeness, otherwise_shaped};
 use super::parts::lost_part;
-use super::tensor::{DType, Data, Element, Tensor, shape};
+use super::tensor::{DType, Data, Element, Tensor, by_type, shape};
 
 /// An output beyond the tolerance still passes if its error relative to the fp64 reference is at most the
 /// error of eager (the reference in its own precision) times these factors. Two correct roundings of one
@@ -233,23 +233,11 @@ fn measure<'a>(
     magnitude: f64,
 ) -> MeasuredDifferences<'a> {
     let place = ErrorRegion::new(reference.shape());
-    match (&output.data, &reference.data) {
-        (Data::F64(a), Data::F64(b)) => elements(a, b, tolerance, magnitude, place),
-        (Data::F32(a), Data::F32(b)) => elements(a, b, tolerance, magnitude, place),
-        (Data::F16(a), Data::F16(b)) => elements(a, b, tolerance, magnitude, place),
-        (Data::Bf16(a), Data::Bf16(b)) => elements(a, b, tolerance, magnitude, place),
-        (Data::I64(a), Data::I64(b)) => elements(a, b, tolerance, magnitude, place),
-        (Data::I32(a), Data::I32(b)) => elements(a, b, tolerance, magnitude, place),
-        (Data::I16(a), Data::I16(b)) => elements(a, b, tolerance, magnitude, place),
-        (Data::I8(a), Data::I8(b)) => elements(a, b, tolerance, magnitude, place),
-        (Data::U64(a), Data::U64(b)) => elements(a, b, tolerance, magnitude, place),
-        (Data::U32(a), Data::U32(b)) => elements(a, b, tolerance, magnitude, place),
-        (Data::U16(a), Data::U16(b)) => elements(a, b, tolerance, magnitude, place),
-        (Data::U8(a), Data::U8(b)) | (Data::Bool(a), Data::Bool(b)) => {
-            elements(a, b, tolerance, magnitude, place)
-        }
+    by_type!(
+        pair (&output.data, &reference.data),
+        (a, b) => elements(a, b, tolerance, magnitude, place),
         // `aligned` has made the types equal; if it ever fails to, every element counts as wrong.
-        _ => MeasuredDifferences {
+        MeasuredDifferences {
             divergence: Divergence { mismatched: reference.len() as u64, ..Divergence::default() },
             error: f64::INFINITY,
             wrong_specials: reference.len() as u64,
@@ -257,8 +245,8 @@ fn measure<'a>(
             nans: 0,
             imprecise: place.clone(),
             place,
-        },
-    }
+        }
+    )
 }
 
 fn elements<'a, T: Element>(

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use super::NpyError;
-use super::tensor::{DType, Data, ShapeError, Tensor};
+use super::tensor::{DType, Data, ShapeError, Tensor, by_type};
 
 /// Extension of raw files.
 const RAW_ENDING: &str = ".bin";
@@ -104,21 +104,7 @@ impl Tensor {
         fn read<'a, T: FromStr>(words: impl Iterator<Item = &'a str>) -> Option<Vec<T>> {
             words.map(|word| word.parse().ok()).collect()
         }
-        let data = match dtype {
-            DType::F64 => Data::F64(read(words())?),
-            DType::F32 => Data::F32(read(words())?),
-            DType::F16 => Data::F16(read(words())?),
-            DType::Bf16 => Data::Bf16(read(words())?),
-            DType::I64 => Data::I64(read(words())?),
-            DType::I32 => Data::I32(read(words())?),
-            DType::I16 => Data::I16(read(words())?),
-            DType::I8 => Data::I8(read(words())?),
-            DType::U64 => Data::U64(read(words())?),
-            DType::U32 => Data::U32(read(words())?),
-            DType::U16 => Data::U16(read(words())?),
-            DType::U8 => Data::U8(read(words())?),
-            DType::Bool => Data::Bool(read(words())?),
-        };
+        let data = by_type!(made dtype => read(words())?);
         Some(Self { shape, data })
     }
 }

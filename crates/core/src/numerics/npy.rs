@@ -7,7 +7,7 @@
 
 use crate::model::excerpt;
 
-use super::tensor::{DType, Data, ShapeError, Tensor, byte_length, decode};
+use super::tensor::{DType, Data, ShapeError, Tensor, by_type, byte_length, decode};
 
 /// Maximum length of a header, the same as NumPy's `max_header_size`.
 const LONGEST_HEADER: usize = 10_000;
@@ -249,19 +249,5 @@ fn row_major(data: Data, shape: &[usize]) -> Data {
         }
         out
     }
-    match data {
-        Data::F64(v) => Data::F64(each(v, shape)),
-        Data::F32(v) => Data::F32(each(v, shape)),
-        Data::F16(v) => Data::F16(each(v, shape)),
-        Data::Bf16(v) => Data::Bf16(each(v, shape)),
-        Data::I64(v) => Data::I64(each(v, shape)),
-        Data::I32(v) => Data::I32(each(v, shape)),
-        Data::I16(v) => Data::I16(each(v, shape)),
-        Data::I8(v) => Data::I8(each(v, shape)),
-        Data::U64(v) => Data::U64(each(v, shape)),
-        Data::U32(v) => Data::U32(each(v, shape)),
-        Data::U16(v) => Data::U16(each(v, shape)),
-        Data::U8(v) => Data::U8(each(v, shape)),
-        Data::Bool(v) => Data::Bool(each(v, shape)),
-    }
+    by_type!(same data, values => each(values, shape))
 }

@@ -4,7 +4,7 @@ use half::{bf16, f16};
 
 /// Element types that an output can have, widest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[derive(strum::Display, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
+#[derive(strum::Display, strum::EnumString, strum::IntoStaticStr, strum::VariantArray, strum::VariantNames)]
 #[strum(serialize_all = "lowercase", const_into_str)]
 pub enum DType {
     F64,
@@ -53,6 +53,34 @@ pub(super) enum Data {
     Bool(Vec<u8>),
 }
 
+/// Writes a `match` over the element types, which only this macro and the enums list:
+/// - `any`: an expression of the elements, whatever their type;
+/// - `same`: elements of the same type, made from these elements;
+/// - `made`: elements of a given type;
+/// - `pair`: an expression of two lists of elements of one type, or else another one;
+/// - `named`: the type itself.
+macro_rules! by_type {
+    (@any [$($kind:ident)+] $data:expr, $values:ident => $result:expr) => {
+        match $data { $(Data::$kind($values) => $result,)+ }
+    };
+    (@same [$($kind:ident)+] $data:expr, $values:ident => $result:expr) => {
+        match $data { $(Data::$kind($values) => Data::$kind($result),)+ }
+    };
+    (@made [$($kind:ident)+] $dtype:expr => $result:expr) => {
+        match $dtype { $(DType::$kind => Data::$kind($result),)+ }
+    };
+    (@pair [$($kind:ident)+] $pair:expr, ($one:ident, $two:ident) => $result:expr, $otherwise:expr) => {
+        match $pair { $((Data::$kind($one), Data::$kind($two)) => $result,)+ _ => $otherwise }
+    };
+    (@named [$($kind:ident)+] $data:expr) => {
+        match $data { $(Data::$kind(_) => DType::$kind,)+ }
+    };
+    ($form:ident $($rest:tt)+) => {
+        by_type!(@$form [F64 F32 F16 Bf16 I64 I32 I16 I8 U64 U32 U16 U8 Bool] $($rest)+)
+    };
+}
+pub(super) use by_type;
+
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tensor {
     pub(super) shape: Vec<usize>,
@@ -87,21 +115,7 @@ impl Tensor {
     }
 
     pub fn dtype(&self) -> DType {
-        match self.data {
-            Data::F64(_) => DType::F64,
-            Data::F32(_) => DType::F32,
-            Data::F16(_) => DType::F16,
-            Data::Bf16(_) => DType::Bf16,
-            Data::I64(_) => DType::I64,
-            Data::I32(_) => DType::I32,
-            Data::I16(_) => DType::I16,
-            Data::I8(_) => DType::I8,
-            Data::U64(_) => DType::U64,
-            Data::U32(_) => DType::U32,
-            Data::U16(_) => DType::U16,
-            Data::U8(_) => DType::U8,
-            Data::Bool(_) => DType::Bool,
-        }
+        by_type!(named self.data)
     }
 
     pub fn shape(&self) -> &[usize] {
@@ -124,20 +138,7 @@ impl Tensor {
 
     /// Returns the elements as `f64`; integers beyond 2^53 are rounded.
     pub fn to_f64(&self) -> Vec<f64> {
-        match &self.data {
-            Data::F64(v) => v.clone(),
-            Data::F32(v) => v.iter().map(|x| f64::from(*x)).collect(),
-            Data::F16(v) => v.iter().map(|x| f64::from(*x)).collect(),
-            Data::Bf16(v) => v.iter().map(|x| f64::from(*x)).collect(),
-            Data::I64(v) => v.iter().map(|x| *x as f64).collect(),
-            Data::I32(v) => v.iter().map(|x| f64::from(*x)).collect(),
-            Data::I16(v) => v.iter().map(|x| f64::from(*x)).collect(),
-            Data::I8(v) => v.iter().map(|x| f64::from(*x)).collect(),
-            Data::U64(v) => v.iter().map(|x| *x as f64).collect(),
-            Data::U32(v) => v.iter().map(|x| f64::from(*x)).collect(),
-            Data::U16(v) => v.iter().map(|x| f64::from(*x)).collect(),
-            Data::U8(v) | Data::Bool(v) => v.iter().map(|x| f64::from(*x)).collect(),
-        }
+        by_type!(any &self.data, values => values.iter().map(|value| value.value()).collect())
     }
 
     /// Returns zeros of the same type and shape.
@@ -151,21 +152,7 @@ impl Tensor {
         fn all<T: Copy>(values: &[T], at: usize) -> Vec<T> {
             values.get(at).map(|value| vec![*value; values.len()]).unwrap_or_default()
         }
-        let data = match &self.data {
-            Data::F64(v) => Data::F64(all(v, at)),
-            Data::F32(v) => Data::F32(all(v, at)),
-            Data::F16(v) => Data::F16(all(v, at)),
-            Data::Bf16(v) => Data::Bf16(all(v, at)),
-            Data::I64(v) => Data::I64(all(v, at)),
-            Data::I32(v) => Data::I32(all(v, at)),
-            Data::I16(v) => Data::I16(all(v, at)),
-            Data::I8(v) => Data::I8(all(v, at)),
-            Data::U64(v) => Data::U64(all(v, at)),
-            Data::U32(v) => Data::U32(all(v, at)),
-            Data::U16(v) => Data::U16(all(v, at)),
-            Data::U8(v) => Data::U8(all(v, at)),
-            Data::Bool(v) => Data::Bool(all(v, at)),
-        };
+        let data = by_type!(same &self.data, values => all(values, at));
         Self { shape: self.shape.clone(), data }
     }
 
