@@ -154,11 +154,8 @@ fn describe_limit(entry: &Limit) -> String {
 }
 
 fn describe_tolerance((benchmark, tolerance): &(String, NumericsTolerance)) -> String {
-    let NumericsTolerance { dtype, atol, rtol, stol, max_error, min_cosine } = tolerance;
-    format!(
-        "`{}` ({dtype}): atol {atol:?}, rtol {rtol:?}, stol {stol:?}, max-error {max_error:?}, min-cosine {min_cosine:?}",
-        shown(benchmark)
-    )
+    let bounds = tolerance.bounds().map(|(key, bound)| format!("{key} {bound:?}"));
+    format!("`{}` ({}): {}", shown(benchmark), tolerance.dtype, bounds.join(", "))
 }
 
 fn place(benchmark: &str, metric: Option<&str>) -> String {
@@ -169,13 +166,7 @@ fn place(benchmark: &str, metric: Option<&str>) -> String {
 }
 
 fn numerics(before: &NumericsTolerance, after: &NumericsTolerance, changes: &mut Vec<String>) {
-    for (key, b, a) in [
-        ("atol", before.atol, after.atol),
-        ("rtol", before.rtol, after.rtol),
-        ("stol", before.stol, after.stol),
-        ("max-error", before.max_error, after.max_error),
-        ("min-cosine", before.min_cosine, after.min_cosine),
-    ] {
+    for ((key, b), (_, a)) in before.bounds().into_iter().zip(after.bounds()) {
         let dtype = &after.dtype;
         // Unlike `{}`, `{:?}` writes tiny numbers with an exponent.
         changed(changes, &format!("{dtype} {key}"), b, a, |bound| format!("{bound:?}"));

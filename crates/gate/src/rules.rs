@@ -2,7 +2,7 @@
 //! glob.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use benchgate_core::model::{
     Benchmark, BenchmarkGlob, BenchmarkName, Better, Metric, RENAMED_FROM, Run, is_date,
@@ -101,8 +101,7 @@ impl<'a> Rules<'a> {
     /// Adds what the rules need to know about the benchmarks of two runs.
     pub fn of_runs(self, base: &'a Run, head: &'a Run) -> Self {
         let mut rules = self.with_renames(base);
-        let in_head: HashMap<&BenchmarkName, &Benchmark> =
-            head.benchmarks.iter().map(|benchmark| (&benchmark.name, benchmark)).collect();
+        let in_head = head.by_name();
         let pairs = base.benchmarks.iter().filter_map(|base| Some((base, *in_head.get(&base.name)?)));
         rules.own = pairs.flat_map(|(base, head)| rules.own_measures(base, head)).collect();
         rules
@@ -277,11 +276,13 @@ impl NumericsPolicy {
 
 #[cfg(test)]
 mod tests {
+    use benchgate_core::numerics::DType;
+
     use super::*;
 
     #[test]
     fn a_benchmark_has_its_own_tolerance_of_one_type() {
-        let wide = NumericsTolerance { atol: 0.5, ..NumericsTolerance::default_for("f16").unwrap() };
+        let wide = NumericsTolerance { atol: 0.5, ..NumericsTolerance::for_dtype(DType::F16) };
         let policy =
             NumericsPolicy { overrides: vec![("unet*/*".into(), wide)], ..NumericsPolicy::default() };
         let atol = |benchmark: &str, dtype: &str| {
@@ -289,7 +290,7 @@ mod tests {
             all.iter().find(|tolerance| tolerance.dtype == dtype).unwrap().atol
         };
         assert_eq!(atol("unet-conv/cpu/main", "f16"), 0.5);
-        assert_eq!(atol("unet-conv/cpu/main", "f32"), NumericsTolerance::default_for("f32").unwrap().atol);
-        assert_eq!(atol("vit/cpu/main", "f16"), NumericsTolerance::default_for("f16").unwrap().atol);
+        assert_eq!(atol("unet-conv/cpu/main", "f32"), NumericsTolerance::for_dtype(DType::F32).atol);
+        assert_eq!(atol("vit/cpu/main", "f16"), NumericsTolerance::for_dtype(DType::F16).atol);
     }
 }

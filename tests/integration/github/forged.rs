@@ -541,7 +541,7 @@ fn a_passing_result_of_other_tools_commits_or_benchmarks_is_never_green() {
         for benchmark in if sides.len() == 1 { &[0, 1][..] } else { &[0] } {
             for dtype in ["f16", "bf16"] {
                 forge("the bounds of another type", &|run| {
-                    let bounds = NumericsTolerance::default_for(dtype).unwrap();
+                    let bounds = NumericsTolerance::for_dtype(dtype.parse().unwrap());
                     for &side in sides {
                         let found = &mut run["sides"][side]["benchmarks"][*benchmark]["verification"];
                         let divergence = &mut found["outputs"][0]["divergence"];

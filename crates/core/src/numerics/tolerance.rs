@@ -28,11 +28,6 @@ pub struct NumericsTolerance {
 }
 
 impl NumericsTolerance {
-    /// Returns the default for the element type with this name.
-    pub fn default_for(dtype: &str) -> Option<Self> {
-        dtype.parse().ok().map(Self::for_dtype)
-    }
-
     /// Returns the default for an element type.
     ///
     /// A correct output differs from eager execution because sums are reordered: by about `u·√k` of the
@@ -65,6 +60,17 @@ impl NumericsTolerance {
             | DType::Bool => (0.0, 0.0, 0.0, f64::MAX, -1.0),
         };
         Self { dtype: dtype.to_string(), atol, rtol, stol, max_error, min_cosine }
+    }
+
+    /// Returns the names of the bounds in a configuration, and their values.
+    pub fn bounds(&self) -> [(&'static str, f64); 5] {
+        [
+            ("atol", self.atol),
+            ("rtol", self.rtol),
+            ("stol", self.stol),
+            ("max-error", self.max_error),
+            ("min-cosine", self.min_cosine),
+        ]
     }
 
     /// Returns the defaults for every element type, widest first.
