@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::model::Disclose;
 
-use super::judging::POLICY_KEYS;
+use super::judging;
 use super::names::NamedFile;
 use super::problems::Collector;
 use super::table::DeclaredTable;
@@ -67,8 +67,8 @@ pub(super) fn build(root: ConfigView<'_, '_>, file: &Path, problems: &mut Collec
     let measure = measure::measure(root.get("measure"), problems);
     let policy_file = root.get("policy").text().map(PathBuf::from);
     if policy_file.is_some() {
-        for key in POLICY_KEYS {
-            for (name, at, _) in root.entries().filter(|(name, ..)| *name == key) {
+        for field in judging::POLICY.fields {
+            for (name, at, _) in root.entries().filter(|(name, ..)| *name == field.key) {
                 problems.add(at, format!("`{name}` belongs in the file that `policy` names"));
             }
         }
@@ -92,10 +92,7 @@ pub(super) fn build(root: ConfigView<'_, '_>, file: &Path, problems: &mut Collec
             measure,
             policy: part.policy,
             numerics: part.numerics,
-            disclose: match root.get("report").get("disclose").text() {
-                Some("ratios") => Disclose::Ratios,
-                _ => Disclose::All,
-            },
+            disclose: root.get("report").get("disclose").text().and_then(Disclose::parse).unwrap_or_default(),
             github: GitHub::read(root.get("github")),
             aliases: root
                 .get("aliases")

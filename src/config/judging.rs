@@ -1,7 +1,10 @@
 //! The tables of a policy: the gate, its waivers, and the allowed differences between outputs.
 
+use strum::VariantNames;
+
 use crate::gate::{ChangedReference, FailOn, FailureKind, TestKind};
 use crate::model::{Better, Verdict};
+use crate::numerics::DType;
 
 use super::fields::{Field, Section, ValueKind, of_policy, optional, required};
 use super::fraction::ALPHA;
@@ -13,7 +16,6 @@ const PART: ValueKind = ValueKind::Number { min: 0.0, max: 0.5 };
 /// the elements.
 const ABSOLUTE: ValueKind = ValueKind::Number { min: 0.0, max: 1_000.0 };
 
-const TESTS: &[&str] = &[TestKind::Auto.as_str(), TestKind::Welch.as_str(), TestKind::MannWhitney.as_str()];
 const FAILING: &[&str] = &{
     let mut words = [""; FailOn::POSSIBLE.len()];
     let mut at = 0;
@@ -25,32 +27,25 @@ const FAILING: &[&str] = &{
     words
 };
 
-const CHANGED_REFERENCE: &[&str] = &[ChangedReference::Fail.as_str(), ChangedReference::Note.as_str()];
-
-/// The keys of the policy, which a pull request must not choose for itself.
-pub(super) const POLICY_KEYS: [&str; 6] =
-    ["gate", "waiver", "expect", "limit", "numerics", "numerics-override"];
+// The tables of the policy, which a pull request must not choose for itself.
+pub(super) const GATE_TABLE: Field =
+    optional("gate", ValueKind::Table(&GATE), "What counts as a regression.");
+pub(super) const WAIVERS: Field = optional("waiver", ValueKind::Tables(&WAIVER), "Reviewed exceptions.");
+pub(super) const EXPECTATIONS: Field = optional("expect", ValueKind::Tables(&EXPECT), "Known failures.");
+pub(super) const LIMITS: Field = optional("limit", ValueKind::Tables(&LIMIT), "Absolute limits.");
+pub(super) const NUMERICS_TABLE: Field =
+    optional("numerics", ValueKind::Table(&NUMERICS), "Allowed differences between outputs and references.");
+pub(super) const NUMERICS_OVERRIDES: Field = optional(
+    "numerics-override",
+    ValueKind::Tables(&NUMERICS_OVERRIDE),
+    "Tolerances for selected benchmarks.",
+);
 
 /// The content of the file that `policy = "…"` names.
 pub(super) static POLICY: Section = Section {
     title: "a policy file",
     doc: "",
-    fields: &[
-        optional("gate", ValueKind::Table(&GATE), "What counts as a regression."),
-        optional("waiver", ValueKind::Tables(&WAIVER), "Reviewed exceptions."),
-        optional("expect", ValueKind::Tables(&EXPECT), "Known failures."),
-        optional("limit", ValueKind::Tables(&LIMIT), "Absolute limits."),
-        optional(
-            "numerics",
-            ValueKind::Table(&NUMERICS),
-            "Allowed differences between outputs and references.",
-        ),
-        optional(
-            "numerics-override",
-            ValueKind::Tables(&NUMERICS_OVERRIDE),
-            "Tolerances for selected benchmarks.",
-        ),
-    ],
+    fields: &[GATE_TABLE, WAIVERS, EXPECTATIONS, LIMITS, NUMERICS_TABLE, NUMERICS_OVERRIDES],
 };
 
 pub(super) static GATE: Section = Section {
@@ -67,7 +62,7 @@ pub(super) static GATE: Section = Section {
         ),
         of_policy(
             "test",
-            ValueKind::Choice(TESTS),
+            ValueKind::Choice(TestKind::WORDS),
             |policy| format!("{:?}", policy.test.as_str()),
             |policy, view| policy.test = view.text().and_then(TestKind::parse).unwrap_or_default(),
             "Statistical test for the verdict.",
@@ -158,7 +153,7 @@ static OVERRIDE: Section = Section {
     ],
 };
 
-pub(super) static WAIVER: Section = Section {
+static WAIVER: Section = Section {
     title: "[[waiver]]",
     doc: "A reviewed exception: until the given day, matching rows don't count, whatever their verdict is. \
     They stay visible. See docs/troubleshooting.md.",
@@ -184,7 +179,7 @@ pub(super) static WAIVER: Section = Section {
     ],
 };
 
-pub(super) static EXPECT: Section = Section {
+static EXPECT: Section = Section {
     title: "[[expect]]",
     doc: "Benchmarks that are known to fail. They pass while they fail as expected on both sides; one that works is an \
           error, so that a fixed benchmark is noticed. A change that removes an expectation has to make its benchmarks work.",
@@ -196,7 +191,7 @@ pub(super) static EXPECT: Section = Section {
         ),
         required(
             "failure",
-            ValueKind::OneOrMore(&ValueKind::Choice(FAILURES)),
+            ValueKind::OneOrMore(&ValueKind::Choice(FailureKind::WORDS)),
             "How the benchmark fails: it does not compile, it does not run, or its outputs differ \
              from the reference. With a list, any of these counts.",
         ),
@@ -204,7 +199,7 @@ pub(super) static EXPECT: Section = Section {
     ],
 };
 
-pub(super) static LIMIT: Section = Section {
+static LIMIT: Section = Section {
     title: "[[limit]]",
     doc: "An absolute limit for a metric, in addition to the comparison with base and independent of base's value. \
           It applies to the median over head's processes. A row is red (`limit-exceeded`) if that median is beyond the \
@@ -236,16 +231,13 @@ pub(super) static LIMIT: Section = Section {
     ],
 };
 
-const FAILURES: &[&str] =
-    &[FailureKind::Compile.as_str(), FailureKind::Run.as_str(), FailureKind::Divergence.as_str()];
-
 pub(super) static NUMERICS: Section = Section {
     title: "[numerics]",
     doc: "",
     fields: &[
         of_policy(
             "changed-reference",
-            ValueKind::Choice(CHANGED_REFERENCE),
+            ValueKind::Choice(ChangedReference::WORDS),
             |policy| format!("{:?}", policy.changed_reference.as_str()),
             |policy, view| {
                 policy.changed_reference = view.text().and_then(ChangedReference::parse).unwrap_or_default();
@@ -265,7 +257,7 @@ static NUMERICS_TYPE: Section = Section {
     fields: &[ATOL, RTOL, STOL, MAX_ERROR, MIN_COSINE],
 };
 
-pub(super) static NUMERICS_OVERRIDE: Section = Section {
+static NUMERICS_OVERRIDE: Section = Section {
     title: "[[numerics-override]]",
     doc: "Tolerances of one element type for the benchmarks that a glob matches; keys that are left out keep the \
           type's value. If several match, the last one counts.",
@@ -275,13 +267,7 @@ pub(super) static NUMERICS_OVERRIDE: Section = Section {
             ValueKind::Glob,
             "Glob over `model/target/function`, for example `resnet*/vulkan/*`.",
         ),
-        required(
-            "type",
-            ValueKind::Choice(&[
-                "f64", "f32", "f16", "bf16", "i64", "i32", "i16", "i8", "u64", "u32", "u16", "u8", "bool",
-            ]),
-            "The element type.",
-        ),
+        required("type", ValueKind::Choice(DType::VARIANTS), "The element type."),
         ATOL,
         RTOL,
         STOL,

@@ -50,10 +50,8 @@ pub(super) fn collect_policy_of_config(
 ) -> Option<(PolicyPart, Option<String>)> {
     let document = document(text, problems)?;
     let root = ConfigView::new(&document);
-    for key in judging::POLICY_KEYS.into_iter().chain(["policy"]) {
-        if let (Some(field), Some(value)) =
-            (sections::ROOT.field(key), document.as_table().and_then(|table| table.get(key)))
-        {
+    for field in judging::POLICY.fields.iter().chain(sections::ROOT.field("policy")) {
+        if let Some(value) = document.as_table().and_then(|table| table.get(field.key)) {
             super::check::check(value, &field.kind, field.key, problems);
         }
     }

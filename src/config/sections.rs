@@ -1,10 +1,12 @@
 //! The top level of `benchgate.toml`, and the smallest tables.
 
+use crate::model::Disclose;
+
 use super::artifact::ARTIFACT;
 use super::backend::BACKEND;
 use super::command::COMMAND;
 use super::fields::{ChosenBy, Section, ValueKind, defaulted, optional, required};
-use super::judging::{EXPECT, GATE, LIMIT, NUMERICS, NUMERICS_OVERRIDE, WAIVER};
+use super::judging;
 use super::measure::MEASURE;
 use super::model::MODEL;
 use super::python::PYTHON;
@@ -43,20 +45,12 @@ pub(super) static ROOT: Section = Section {
             "Other backends to measure the models on, for context.",
         ),
         optional("measure", ValueKind::Table(&MEASURE), "Measurement settings."),
-        optional("gate", ValueKind::Table(&GATE), "What counts as a regression."),
-        optional("waiver", ValueKind::Tables(&WAIVER), "Reviewed exceptions."),
-        optional("expect", ValueKind::Tables(&EXPECT), "Known failures."),
-        optional("limit", ValueKind::Tables(&LIMIT), "Absolute limits."),
-        optional(
-            "numerics",
-            ValueKind::Table(&NUMERICS),
-            "Allowed differences between outputs and references.",
-        ),
-        optional(
-            "numerics-override",
-            ValueKind::Tables(&NUMERICS_OVERRIDE),
-            "Tolerances for selected benchmarks.",
-        ),
+        judging::GATE_TABLE,
+        judging::WAIVERS,
+        judging::EXPECTATIONS,
+        judging::LIMITS,
+        judging::NUMERICS_TABLE,
+        judging::NUMERICS_OVERRIDES,
         optional("report", ValueKind::Table(&REPORT), "Contents of reports."),
         optional("baseline", ValueKind::Table(&BASELINE), "Settings that make stored sessions comparable."),
         optional("store", ValueKind::Table(&STORE), "Where baselines are stored, and how they are read."),
@@ -133,7 +127,7 @@ static REPORT: Section = Section {
     doc: "In a pull request this is read from the base.",
     fields: &[defaulted(
         "disclose",
-        ValueKind::Choice(&["all", "ratios"]),
+        ValueKind::Choice(Disclose::WORDS),
         "\"all\"",
         "`ratios` omits absolute times, sizes and counts from every report, comment, summary and annotation. \
          `run.json` keeps them, because the verdict is computed from it.",

@@ -45,6 +45,7 @@ macro_rules! words {
 
         impl $type {
             pub const ALL: [Self; [$($word),+].len()] = [$(Self::$variant,)+];
+            pub const WORDS: &[&str] = &[$($word),+];
 
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word,)+ }
