@@ -2,7 +2,7 @@
 //! tables.
 
 use toml_span::Value;
-use toml_span::value::ValueInner;
+use toml_span::value::{Table, ValueInner};
 
 use crate::model::{StoreUrl, is_date, is_hex, is_sha256};
 
@@ -158,10 +158,13 @@ pub(super) fn check(value: &Value<'_>, kind: &'static ValueKind, key: &str, prob
             Some(items) => items.iter().for_each(|inner| check(inner, item, key, problems)),
             None => check(value, item, key, problems),
         },
-        ValueKind::Renames => check_renames(value, key, problems),
-        ValueKind::Texts | ValueKind::Scalars => {
-            check_map(value, matches!(kind, ValueKind::Scalars), key, problems)
-        }
+        ValueKind::Renames | ValueKind::Texts | ValueKind::Scalars => match (value.as_table(), kind) {
+            (Some(table), ValueKind::Renames) => check_renames(table, key, problems),
+            (Some(table), _) => check_map(table, matches!(kind, ValueKind::Scalars), key, problems),
+            (None, _) => {
+                problems.add(at, format!("`{key}`: expected a table, found {}", values::found(value)));
+            }
+        },
         ValueKind::Table(section) => check_table(value, section, problems),
         ValueKind::Tables(section) => match value.as_array() {
             Some(items) => items.iter().for_each(|inner| check_table(inner, section, problems)),
@@ -181,12 +184,7 @@ fn report_fraction(read: Result<f64, String>, value: &Value<'_>, key: &str, prob
 }
 
 /// Reports names in a table of renamed flags that are not flags, on either side of the `=`.
-fn check_renames(value: &Value<'_>, key: &str, problems: &mut Collector) {
-    let Some(table) = value.as_table() else {
-        let message = format!("`{key}`: expected a table, found {}", values::found(value));
-        problems.add(value.span.start, message);
-        return;
-    };
+fn check_renames(table: &Table<'_>, key: &str, problems: &mut Collector) {
     let is_flag = |text: &str| {
         let name = text.strip_prefix("--").unwrap_or_default();
         !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
@@ -201,12 +199,7 @@ fn check_renames(value: &Value<'_>, key: &str, problems: &mut Collector) {
     }
 }
 
-fn check_map(value: &Value<'_>, scalars: bool, key: &str, problems: &mut Collector) {
-    let Some(table) = value.as_table() else {
-        let message = format!("`{key}`: expected a table, found {}", values::found(value));
-        problems.add(value.span.start, message);
-        return;
-    };
+fn check_map(table: &Table<'_>, scalars: bool, key: &str, problems: &mut Collector) {
     for (name, inner) in table {
         let right_name = name.name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
             && name.name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
