@@ -40,8 +40,7 @@ struct CriterionSample {
 
 /// Reads `estimates.json`, which is a summary.
 pub(super) fn read_estimates(text: &str, label: &str) -> Result<Run, LineFault> {
-    let mut rewritten = String::new();
-    let file: Estimates = parse(text, &mut rewritten)?;
+    let file: Estimates = parse(text)?;
     let mut benchmark = Benchmark::new(name_from(label));
     let stated = file.summary();
     if stated.mean.is_none() && stated.median.is_none() {
@@ -59,8 +58,7 @@ pub(super) fn read_estimates(text: &str, label: &str) -> Result<Run, LineFault> 
 
 /// Reads `sample.json`, which has every sample of one process.
 pub(super) fn read_sample(text: &str, label: &str) -> Result<Run, LineFault> {
-    let mut rewritten = String::new();
-    let file: CriterionSample = parse(text, &mut rewritten)?;
+    let file: CriterionSample = parse(text)?;
     if file.iters.len() != file.times.len() {
         let what = format!("{} iteration counts and {} times", file.iters.len(), file.times.len());
         return Err(line_fault(1, what));

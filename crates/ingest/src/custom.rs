@@ -47,8 +47,7 @@ fn extra_fields(extra: &str) -> Vec<Field> {
 /// Reads github-action-benchmark's list. The file does not state which direction is better, so the caller has
 /// to.
 pub(super) fn read(text: &str, better: Better) -> Result<Run, LineFault> {
-    let mut rewritten = String::new();
-    let file: Vec<CustomEntry> = parse(text, &mut rewritten)?;
+    let file: Vec<CustomEntry> = parse(text)?;
     let (mut benchmarks, mut commits) = (ByName::default(), Commits::default());
     for CustomEntry { name, unit, value, range, extra, other } in file {
         let mut benchmark = Benchmark::new(carried(&name).map_err(|what| line_fault(1, what))?);
@@ -120,8 +119,7 @@ struct BencherMetric {
 
 /// Reads Bencher's metric format.
 pub(super) fn read_bencher(text: &str) -> Result<Run, LineFault> {
-    let mut rewritten = String::new();
-    let file: BencherFile = parse(text, &mut rewritten)?;
+    let file: BencherFile = parse(text)?;
     let mut benchmarks = ByName::default();
     for (name, measures) in file.0 {
         let mut benchmark = Benchmark::new(carried(&name).map_err(|what| line_fault(1, what))?);

@@ -35,8 +35,7 @@ struct HyperfineCommand {
 }
 
 pub(super) fn read(text: &str) -> Result<Run, LineFault> {
-    let mut rewritten = String::new();
-    let file: HyperfineFile = parse(text, &mut rewritten)?;
+    let file: HyperfineFile = parse(text)?;
     let runs = |command: &HyperfineCommand| {
         command.times.as_ref().map_or(0, Vec::len) + command.memory_usage_byte.as_ref().map_or(0, Vec::len)
     };

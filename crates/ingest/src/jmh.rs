@@ -60,8 +60,7 @@ struct JmhScore {
 }
 
 pub(super) fn read(text: &str) -> Result<Run, LineFault> {
-    let mut rewritten = String::new();
-    let file: Vec<JmhEntry> = parse(text, &mut rewritten)?;
+    let file: Vec<JmhEntry> = parse(text)?;
     let mut benchmarks = ByName::default();
     file.into_iter().map(benchmark).for_each(|benchmark| benchmarks.push_once(benchmark));
     Ok(Run { benchmarks: benchmarks.finish(), ..Run::default() })

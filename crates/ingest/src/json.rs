@@ -14,19 +14,13 @@ use super::error::{LineFault, line_fault, line_of};
 
 /// Parses one document. Bare `NaN` and `Infinity`, which Python's json module writes, are read as null;
 /// readers turn a null that stands for a number into a lint.
-pub(super) fn parse<'a, T: Deserialize<'a>>(
-    text: &'a str,
-    rewritten: &'a mut String,
-) -> Result<T, LineFault> {
+pub(super) fn parse<T: DeserializeOwned>(text: &str) -> Result<T, LineFault> {
     build::check_values(text)?;
     match serde_json::from_str(text) {
         Ok(value) => Ok(value),
         Err(first) => match replace_bare_words(text, |_| Cow::Borrowed("null")) {
             Cow::Borrowed(_) => Err(explain(&first)),
-            Cow::Owned(text) => {
-                *rewritten = text;
-                serde_json::from_str(rewritten).map_err(|error| explain(&error))
-            }
+            Cow::Owned(text) => serde_json::from_str(&text).map_err(|error| explain(&error)),
         },
     }
 }

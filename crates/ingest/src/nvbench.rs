@@ -94,8 +94,7 @@ impl Tagged {
 }
 
 pub(super) fn read(text: &str) -> Result<Run, LineFault> {
-    let mut rewritten = String::new();
-    let file: NvbenchFile = parse(text, &mut rewritten)?;
+    let file: NvbenchFile = parse(text)?;
     let mut benchmarks = ByName::default();
     let mut devices = HashMap::new();
     for device in &file.devices.0 {

@@ -121,8 +121,7 @@ struct Stats {
 }
 
 pub(super) fn read(text: &str) -> Result<Run, LineFault> {
-    let mut rewritten = String::new();
-    let file: PytestBenchmarkFile = parse(text, &mut rewritten)?;
+    let file: PytestBenchmarkFile = parse(text)?;
     let environment = file.machine_info.as_ref().map(PytestMachine::environment).transpose();
     let environment = environment.map_err(|what| line_fault(1, what))?.unwrap_or_default();
     let own = file.machine_info.as_ref().map(|machine| facts::of_json(&machine.own)).unwrap_or_default();

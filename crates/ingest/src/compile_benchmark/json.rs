@@ -47,8 +47,7 @@ struct CompileBenchmarkEntry {
 }
 
 pub(crate) fn read(text: &str) -> Result<Run, LineFault> {
-    let mut rewritten = String::new();
-    let file: CompileBenchmarkFile = parse(text, &mut rewritten)?;
+    let file: CompileBenchmarkFile = parse(text)?;
     for name in [&file.model, &file.device].into_iter().flatten() {
         carried(name).map_err(|what| line_fault(1, what))?;
     }
