@@ -11,7 +11,7 @@ use benchgate_core::model::{Benchmark, Better, Lint, LintCode, Metric, Run, Stag
 use super::build::{carried, direction, fail, has_room, own_metric, own_unit, processes, testbed};
 use super::error::{LineFault, line_fault};
 use super::facts::{Field, footer, is_commit, problem, shared, state};
-use super::text::lines;
+use super::text::{cut_line, lines, short};
 
 /// Maximum number of units of one benchmark: more of them are an attack.
 const MAX_UNITS: usize = 64;
@@ -276,9 +276,7 @@ impl BenchfmtRows {
             benchmark.lints.push(Lint::new(LintCode::DuplicateName, detail));
         }
         if self.cut {
-            benchmark
-                .lints
-                .push(Lint::new(LintCode::TruncatedInput, "the last line does not end with a newline"));
+            benchmark.lints.push(cut_line());
         }
         benchmark
     }
@@ -291,9 +289,4 @@ fn metric(unit: &str) -> Metric {
     // Go's testing package has these two units, in which less is better.
     let better = if matches!(unit, "B/op" | "allocs/op") { Better::Lower } else { direction(unit) };
     own_metric(unit.to_owned(), Unit::parse(unit), better)
-}
-
-/// Shortens a word for a message.
-fn short(word: &str) -> &str {
-    word.get(..40).unwrap_or(word)
 }

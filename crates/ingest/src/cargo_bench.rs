@@ -7,7 +7,7 @@ use super::build::{ByName, carried, fail, summary, time_unit};
 use super::error::{LineFault, line_fault};
 use super::facts::footer;
 use super::stated::check_summary;
-use super::text::lines;
+use super::text::{cut_line, lines, short};
 
 /// The content of one line about a benchmark.
 enum CargoLine<'a> {
@@ -115,9 +115,7 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
             }
         }
         if !line.terminated {
-            benchmark
-                .lints
-                .push(Lint::new(LintCode::TruncatedInput, "the last line does not end with a newline"));
+            benchmark.lints.push(cut_line());
         }
         benchmarks.push_once(benchmark);
     }
@@ -145,10 +143,6 @@ fn without_groups(value: &str) -> Option<String> {
     let is_grouped =
         others.is_empty() || ((1..=3).contains(&first.len()) && others.iter().all(|group| group.len() == 3));
     (is_grouped && !fraction.contains(',')).then(|| value.replace(',', ""))
-}
-
-fn short(word: &str) -> &str {
-    word.get(..40).unwrap_or(word)
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use benchgate_core::model::{
 use super::build::{carried, fail, has_room, time_unit};
 use super::error::{LineFault, line_fault};
 use super::facts::{self, Commits, is_axis, is_percentile, words};
-use super::text::lines;
+use super::text::{cut_line, lines};
 
 /// The combined rows with one name.
 struct LatencyRows {
@@ -225,9 +225,7 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
         }
         // The time may be the last column, and a truncated number still looks like a number.
         if !line.terminated {
-            rows.benchmark
-                .lints
-                .push(Lint::new(LintCode::TruncatedInput, "the last line does not end with a newline"));
+            rows.benchmark.lints.push(cut_line());
         }
     }
     let benchmarks = list.into_iter().map(LatencyRows::finish).collect();

@@ -39,6 +39,16 @@ pub(super) fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
     })
 }
 
+/// Returns the finding that the last line may lack its end.
+pub(super) fn cut_line() -> Lint {
+    Lint::new(LintCode::TruncatedInput, "the last line does not end with a newline")
+}
+
+/// Shortens a word for a message.
+pub(super) fn short(word: &str) -> &str {
+    word.get(..40).unwrap_or(word)
+}
+
 /// First words of lines that runtimes, shells and build tools print about a program that crashed or failed.
 const CRASH_STARTS: &[&str] = &[
     "terminate called ",

@@ -11,11 +11,11 @@ use benchgate_core::model::{Lint, LintCode, Run};
 
 use super::super::error::{LineFault, line_fault};
 use super::super::text::{Line, lines};
+use super::TimeUnit;
 use super::counters::{Counters, TableHeader};
 use super::preamble;
 use super::rows::{Families, GoogleBenchmarkRow};
 use super::stated::Instance;
-use super::time_unit::TimeUnit;
 
 /// Relative rounding error (half a unit in the last printed place, as a share of the value) above which
 /// rounding alone exceeds half of the default floor of 1 %.

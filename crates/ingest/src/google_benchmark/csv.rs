@@ -8,12 +8,12 @@ use benchgate_core::model::Run;
 
 use super::super::error::{LineFault, line_fault};
 use super::super::text::lines;
+use super::TimeUnit;
 use super::counters::MAX_COUNTERS;
 use super::preamble;
 use super::rows::{Families, GoogleBenchmarkRow};
 use super::stated::Instance;
 use super::summaries::Statistic;
-use super::time_unit::TimeUnit;
 
 /// The beginning of the header, which is the same in every release.
 pub(crate) const HEADER: &str = "name,iterations,real_time,cpu_time,time_unit";

@@ -10,11 +10,11 @@ use super::super::build::testbed;
 use super::super::error::{BoxedFault, fault};
 use super::super::facts::{Field, failure, is_commit, shared, state};
 use super::super::json_scan::{Scan, Scanner};
+use super::TimeUnit;
 use super::counters::MAX_COUNTERS;
 use super::rows::{Families, GoogleBenchmarkRow, RowKind};
 use super::stated::Instance;
 use super::summaries::Statistic;
-use super::time_unit::TimeUnit;
 
 /// Reads the whole file into context and benchmarks.
 pub(crate) fn read(text: &str) -> Result<Run, BoxedFault> {

@@ -13,15 +13,16 @@ use benchgate_core::model::{
 
 use benchgate_stats::describe;
 
+use super::TimeUnit;
 use super::counters::{MAX_COUNTERS, counter_metric, reported_counter, unusable_counter};
 use super::json::StatedLabels;
 use super::stated::{Instance, StatedRepetitions};
 use super::summaries::{Aggregate, Statistic, summarise};
-use super::time_unit::TimeUnit;
 use crate::build::has_room;
 use crate::facts::{failure, label_quality, label_words, problem, state_quality};
 use crate::join::{LABEL_WORDS, SEVERAL_LABELS};
 use crate::stated::agree;
+use crate::text::cut_line;
 
 /// The kind of a row, as the row states it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -594,7 +595,7 @@ impl Family {
             lint(LintCode::RoundedTime, "a time is printed with fewer than three digits".to_owned());
         }
         if self.maybe_cut {
-            lint(LintCode::TruncatedInput, "the last line does not end with a newline".to_owned());
+            lints.push(cut_line());
         }
     }
 }
