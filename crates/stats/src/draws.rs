@@ -1,7 +1,7 @@
 //! The labels that the schedule could have drawn instead, inferred from the order of the processes.
 
 use super::randomisation::{Contribution, exact_tail, tail};
-use super::scores::{BlockCosts, Scored};
+use super::scores::{BlockCosts, ProcessCosts, Scored};
 
 /// The unit that one coin decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,9 +37,14 @@ impl Draws {
         self.p_by(blocks, sign, tail)
     }
 
-    /// Returns the p-value, which is exact even if it is large.
-    pub fn exact_p_value(self, blocks: &[Vec<Scored>], sign: f64) -> f64 {
-        self.p_by(blocks, sign, exact_tail)
+    /// Returns the probability that other draws would have given head's processes as high scores. The value is
+    /// exact even if it is large.
+    pub fn exact_p_value(blocks: &[BlockCosts], score: impl Fn(&ProcessCosts) -> f64) -> f64 {
+        let scored =
+            |process: &ProcessCosts| Scored { slot: process.slot, head: process.head, score: score(process) };
+        let scores: Vec<Vec<Scored>> =
+            blocks.iter().map(|block| block.iter().map(scored).collect()).collect();
+        Self::of_blocks(blocks).p_by(&scores, 1.0, exact_tail)
     }
 
     fn p_by(self, blocks: &[Vec<Scored>], sign: f64, tail: fn(&[Contribution]) -> f64) -> f64 {

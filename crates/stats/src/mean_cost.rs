@@ -5,7 +5,7 @@
 //! machine that is sometimes slow is equally likely to be slow for either side.
 
 use super::draws::Draws;
-use super::scores::{BlockCosts, ProcessCosts, Scored};
+use super::scores::{BlockCosts, ProcessCosts};
 use super::tail::log_mean_exp;
 
 /// The evidence that blocks give about the mean of all processes.
@@ -32,17 +32,12 @@ impl MeanCost {
         };
         // Means are taken relative to the largest one, so that every score is finite.
         let largest = blocks.iter().flatten().map(|process| process.mean).fold(f64::NEG_INFINITY, f64::max);
-        let scored = |process: &ProcessCosts| Scored {
-            slot: process.slot,
-            head: process.head,
-            score: (process.mean - largest - if process.head { floor } else { 0.0 }).exp(),
-        };
-        let scores: Vec<Vec<Scored>> =
-            blocks.iter().map(|block| block.iter().map(scored).collect()).collect();
+        let score =
+            |process: &ProcessCosts| (process.mean - largest - if process.head { floor } else { 0.0 }).exp();
         Self {
             rise: rise(|process| process.mean),
             of_medians: rise(|process| process.middle),
-            p: Draws::of_blocks(blocks).exact_p_value(&scores, 1.0),
+            p: Draws::exact_p_value(blocks, score),
         }
     }
 }

@@ -7,7 +7,7 @@
 //! exactly.
 
 use super::draws::Draws;
-use super::scores::{BlockCosts, ProcessCosts, Scored};
+use super::scores::{BlockCosts, ProcessCosts};
 
 /// The evidence that blocks give about the tails of head and base.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -29,14 +29,8 @@ impl StallTail {
         let of_side = |head: bool| -> Vec<f64> {
             blocks.iter().flatten().filter(|process| process.head == head).map(tail).collect()
         };
-        let scored = |process: &ProcessCosts| Scored {
-            slot: process.slot,
-            head: process.head,
-            score: tail(process) - if process.head { floor } else { 0.0 },
-        };
-        let scores: Vec<Vec<Scored>> =
-            blocks.iter().map(|block| block.iter().map(scored).collect()).collect();
-        let p = Draws::of_blocks(blocks).exact_p_value(&scores, 1.0);
+        let p =
+            Draws::exact_p_value(blocks, |process| tail(process) - if process.head { floor } else { 0.0 });
         Self { excess: log_mean_exp(&of_side(true)) - log_mean_exp(&of_side(false)), p }
     }
 }
