@@ -111,8 +111,8 @@ pub fn measure(
         let sequential = &mut side.config.policy.sequential;
         sequential.min_blocks = sequential.max_blocks;
     }
-    let measured =
-        measure_sides(&commands, &pipeline::Options { filter: Filter::default(), ..options }, terminal)?;
+    let options = pipeline::Options { filter: Filter::default(), ..options };
+    let measured = measure_sides(&commands, PrepareFrom::Sources, &options, terminal)?;
     let time = if is_cpu(&plan.device) { Metric::CPU_TIME } else { Metric::LATENCY };
     let Some(exchange) = Exchange::new(&measured.base, &measured.head, WHOLE, &time) else {
         return Err(CliError::failed(format!(

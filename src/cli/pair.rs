@@ -9,7 +9,7 @@ use crate::exit_code::ExitCode;
 use crate::gate::{self, CompareOptions};
 use crate::ingest::Format;
 use crate::model::{GpuClock, SideName};
-use crate::pipeline::{self, CommandRows, SideInput};
+use crate::pipeline::{self, CommandRows, PrepareFrom, SideInput};
 
 use super::policy_args::PolicyArgs;
 use super::rendering::ComparisonArgs;
@@ -140,7 +140,7 @@ pub fn run(args: &CommandPairArgs, terminal: &Terminal) -> Result<ExitCode, CliE
         ..pipeline::Options::new(work.join("cache"), work, output)
     };
     let run = options.output.clone();
-    let session = measure_sides(&sides, &options, terminal)?;
+    let session = measure_sides(&sides, PrepareFrom::Sources, &options, terminal)?;
     let compared =
         CompareOptions { today: super::runtime::today(), measured_here: true, ..CompareOptions::default() };
     let mut comparison = gate::compare(&session.base, &session.head, &policy, &compared);

@@ -208,7 +208,7 @@ impl MeasureArgs {
         let identical_blocks = alike.or_else(|| anchored.then_some(side.config.policy.sequential.min_blocks));
         let options = self.options(&side.config.root, output, identical_blocks, calibration, backends)?;
         let options = pipeline::Options { shard: self.shard.of_suite(sides)?, ..options };
-        measure_sides(sides, &options, terminal)
+        measure_sides(sides, PrepareFrom::Sources, &options, terminal)
     }
 
     /// Exports and compiles the sides into a bundle.
@@ -270,15 +270,7 @@ impl MeasureArgs {
         let calibration = self.calibration.clone().map_or(CalibrationSource::Kept, CalibrationSource::File);
         let options = self.options(Path::new(""), output, None, calibration, &BackendArgs::default())?;
         let options = pipeline::Options { shard: self.shard.of_suite(&open.sides)?, ..options };
-        super::paths::check_writable(output)?;
-        super::paths::is_earlier_result(output)?;
-        let progress = terminal.progress();
-        super::runtime::block_on(async |cancel| {
-            let run = SuiteRun::new(&open.sides, &options, progress.as_ref(), &cancel);
-            let ready = run.prepare(PrepareFrom::Bundle(open)).await?.ready().await?;
-            super::paths::remove_output(output)?;
-            Ok(ready.measure().await?)
-        })
+        measure_sides(&open.sides, PrepareFrom::Bundle(open), &options, terminal)
     }
 
     fn options(
@@ -313,6 +305,7 @@ impl MeasureArgs {
 /// Measures the sides and writes the record.
 pub fn measure_sides(
     sides: &[SideInput],
+    from: PrepareFrom<'_>,
     options: &pipeline::Options,
     terminal: &Terminal,
 ) -> Result<MeasuredRun, CliError> {
@@ -321,7 +314,7 @@ pub fn measure_sides(
     let progress = terminal.progress();
     super::runtime::block_on(async |cancel| {
         let run = SuiteRun::new(sides, options, progress.as_ref(), &cancel);
-        let ready = run.prepare(PrepareFrom::Sources).await?.ready().await?;
+        let ready = run.prepare(from).await?.ready().await?;
         super::paths::remove_output(&options.output)?;
         Ok(ready.measure().await?)
     })
