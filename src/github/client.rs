@@ -264,6 +264,14 @@ impl Client {
     }
 }
 
+/// Returns `None` if GitHub's response is that the object does not exist.
+pub(super) fn if_present<T>(found: Result<T, GitHubError>) -> Result<Option<T>, GitHubError> {
+    match found {
+        Err(error) if error.is_absent() => Ok(None),
+        found => found.map(Some),
+    }
+}
+
 /// The reason why an attempt got no response.
 struct NoResponse {
     sent: bool,

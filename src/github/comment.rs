@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use crate::model::hex;
 
-use super::client::{Client, Created};
+use super::client::{Client, Created, if_present};
 use super::{GitHubError, RunAttempt};
 
 /// The first line of a comment, which identifies the suite and the attempt. The suite's name is hashed, so
@@ -243,19 +243,13 @@ impl Client {
             return Ok(Some(comment.html_url.clone()));
         }
         let path = self.path(&format!("issues/comments/{}", comment.id));
-        match self.patch::<Comment>("update the comment", &path, &body(wanted)).await {
-            Ok(comment) => Ok(Some(comment.html_url)),
-            Err(error) if error.is_absent() => Ok(None),
-            Err(error) => Err(error),
-        }
+        let comment = self.patch::<Comment>("update the comment", &path, &body(wanted)).await;
+        Ok(if_present(comment)?.map(|comment| comment.html_url))
     }
 
     async fn remove(&self, id: u64) -> Result<(), GitHubError> {
         let path = self.path(&format!("issues/comments/{id}"));
-        match self.delete("delete a second comment", &path).await {
-            Err(error) if !error.is_absent() => Err(error),
-            _ => Ok(()),
-        }
+        if_present(self.delete("delete a second comment", &path).await).map(drop)
     }
 }
 

@@ -4,7 +4,7 @@
 
 use serde::Deserialize;
 
-use super::client::Client;
+use super::client::{Client, if_present};
 use super::event::PullRequestPart;
 use super::{GitHubError, PullRequest, Sha, WorkflowRun};
 
@@ -41,11 +41,9 @@ impl Client {
         numbers.dedup();
         for number in numbers {
             let path = self.path(&format!("pulls/{number}"));
-            match self.get::<PullRequestPart>("read the pull request", &path).await {
-                Ok(found) if found.matches_run(run) => return Ok(Some(found.into())),
-                Ok(_) => {}
-                Err(error) if error.is_absent() => {}
-                Err(error) => return Err(error),
+            let found = if_present(self.get::<PullRequestPart>("read the pull request", &path).await)?;
+            if let Some(found) = found.filter(|found| found.matches_run(run)) {
+                return Ok(Some(found.into()));
             }
         }
         let (Some(owner), Some(branch)) = (&run.head_owner, &run.head_branch) else { return Ok(None) };
@@ -87,11 +85,8 @@ impl Client {
     /// GitHub rejects a request, or it keeps failing.
     pub async fn is_still_at(&self, number: u64, head: &Sha) -> Result<bool, GitHubError> {
         let path = self.path(&format!("pulls/{number}"));
-        match self.get::<PullRequestPart>("read the pull request", &path).await {
-            Ok(found) => Ok(found.is_still_at(head)),
-            Err(error) if error.is_absent() => Ok(false),
-            Err(error) => Err(error),
-        }
+        let found = if_present(self.get::<PullRequestPart>("read the pull request", &path).await)?;
+        Ok(found.is_some_and(|found| found.is_still_at(head)))
     }
 
     /// The commit of `base_ref` with which `measured` is compared. `None` unless `measured` is `proposed`
@@ -110,11 +105,8 @@ impl Client {
             return Ok(compared.map(|compared| compared.merge_base_commit.sha));
         }
         let path = self.path(&format!("git/commits/{}", measured.as_str()));
-        let commit: CommitPart = match self.get("read the measured commit", &path).await {
-            Ok(commit) => commit,
-            Err(error) if error.is_absent() => return Ok(None),
-            Err(error) => return Err(error),
-        };
+        let commit = if_present(self.get::<CommitPart>("read the measured commit", &path).await)?;
+        let Some(commit) = commit else { return Ok(None) };
         let [base, head] = commit.parents.as_slice() else { return Ok(None) };
         if head.sha != *proposed {
             return Ok(None);
@@ -128,11 +120,7 @@ impl Client {
 
     async fn compared(&self, branch: &str, commit: &Sha) -> Result<Option<ComparedPart>, GitHubError> {
         let path = self.path(&format!("compare/{}...{}?per_page=1", encoded(branch), commit.as_str()));
-        match self.get("compare the measured commit with the branch", &path).await {
-            Ok(compared) => Ok(Some(compared)),
-            Err(error) if error.is_absent() => Ok(None),
-            Err(error) => Err(error),
-        }
+        if_present(self.get("compare the measured commit with the branch", &path).await)
     }
 }
 
