@@ -22,8 +22,7 @@ impl Row {
     pub fn identical_code(&self) -> Option<&str> {
         let lint = self.lints.iter().find(|lint| lint.code == LintCode::KernelCode)?;
         // If kernels have several states, the detail lists a count for each.
-        let is_whole = !lint.detail.contains(", ") && lint.detail.ends_with(KernelState::Identical.as_str());
-        is_whole.then_some(&lint.detail)
+        self.same_code.then_some(&lint.detail)
     }
 }
 
@@ -160,16 +159,17 @@ fn comparable<'a>(
     (base.architecture == head.architecture).then_some((base, head))
 }
 
-/// Returns findings about the module's code for the row of its latency: the kernels that changed, if the time
+/// Adds findings about the module's code to the row of its latency: the kernels that changed, if the time
 /// changed or may have changed, and the facts that regressed.
-pub fn code_lints(row: &Row, base: &Benchmark, head: &Benchmark, rules: &Rules<'_>) -> Vec<Lint> {
+pub fn add_lints(row: &mut Row, base: &Benchmark, head: &Benchmark, rules: &Rules<'_>) {
     let changes = code_changes(Some(base), Some(head));
-    let counts = if status::same_module(base, head) {
+    let same_module = status::same_module(base, head);
+    let counts = if same_module {
         Some(SAME_MODULE.to_owned())
     } else {
         kernel_counts(changes.iter().filter_map(CodeChange::state))
     };
-    let Some(counts) = counts else { return Vec::new() };
+    let Some(counts) = counts else { return };
     let moved: Vec<&str> = changes
         .iter()
         .filter(|change| change.state() != Some(KernelState::Identical))
@@ -178,11 +178,12 @@ pub fn code_lints(row: &Row, base: &Benchmark, head: &Benchmark, rules: &Rules<'
     let is_worth_it = matches!(row.verdict, Verdict::Regressed | Verdict::Improved | Verdict::Inconclusive);
     // Names are only informative if other kernels stayed the same; `explain` lists all of them.
     let is_part = !moved.is_empty() && moved.len() < changes.len();
+    row.same_code = !is_part && (same_module || moved.is_empty());
     let detail = if is_part { format!("{counts}: {}", first_of(&moved)) } else { counts };
     let kernels = is_worth_it.then(|| Lint::new(LintCode::KernelCode, detail));
     let regressed = regressions(&changes, base, head, rules);
     let regressed = (!regressed.is_empty()).then(|| Lint::new(LintCode::CodeRegressed, first_of(&regressed)));
-    kernels.into_iter().chain(regressed).collect()
+    row.lints.extend(kernels.into_iter().chain(regressed));
 }
 
 /// Returns the facts that regressed: `spilled-registers of matmul_64x64_f32 0 → 12` for each kernel that both

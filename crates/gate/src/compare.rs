@@ -184,7 +184,7 @@ fn name_kernels(rows: &mut [Row], pairs: &[Matched<'_>], rules: &Rules<'_>) {
         if matches!(row.verdict, Verdict::Regressed | Verdict::Improved) {
             row.lints.extend(explain::kernel_lint(base, head));
         }
-        row.lints.extend(code::code_lints(row, base, head, rules));
+        code::add_lints(row, base, head, rules);
     }
 }
 

@@ -109,6 +109,8 @@ pub struct Row {
     pub waiver: Option<WaiverUse>,
     /// Both sides' densities, for a row that decides and has changed or is undecided.
     pub alignment: Option<Alignment>,
+    /// Whether nothing in the generated code differs, which [`Row::identical_code`] states.
+    pub same_code: bool,
     /// The assumed spread on which the row's interval relies, if its own data does not show the spread.
     pub assumed: Option<AssumedSpread>,
 }
@@ -133,6 +135,7 @@ impl Row {
             lints: Vec::new(),
             waiver: None,
             alignment: None,
+            same_code: false,
             assumed: None,
         }
     }
