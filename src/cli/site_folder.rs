@@ -104,11 +104,12 @@ impl Folder {
             self.old.files.keys().filter(|path| !self.new.files.contains_key(*path)).cloned().collect();
         for path in gone.iter().filter(|path| is_inside(path)) {
             let file = self.root.join(path);
-            match fs::remove_file(&file) {
-                Ok(()) => self.removed += 1,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(source) => return Err(FolderError::Io { action: "remove", path: file, source }),
-            }
+            let removed = files::if_exists(fs::remove_file(&file)).map_err(|source| FolderError::Io {
+                action: "remove",
+                path: file,
+                source,
+            })?;
+            self.removed += usize::from(removed.is_some());
         }
         // Unfinished files of a killed run must not be published.
         let folders: BTreeSet<_> =

@@ -366,11 +366,9 @@ impl Cache {
     }
 
     fn discard<M>(&self, folder: &Path, why: &str) -> Result<Lookup<M>, PipelineError> {
-        match fs::remove_dir_all(folder) {
-            // Another process found and removed the same damaged entry.
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            removed => removed.map_err(PipelineError::io("remove the damaged cache entry", folder))?,
-        }
+        // Another process may have found and removed the same damaged entry.
+        files::if_exists(fs::remove_dir_all(folder))
+            .map_err(PipelineError::io("remove the damaged cache entry", folder))?;
         Ok(Lookup::Damaged(format!("{}: {why}", folder.display())))
     }
 

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+use crate::files;
 use crate::model::{Event, Stage};
 use crate::process::{Command, Exit, Finished, Opened};
 use crate::toolchain::Installed;
@@ -304,12 +305,7 @@ pub(super) async fn dump_ir(
     root: &Path,
 ) -> Result<(), PipelineError> {
     let folder = folder(root, planned);
-    match fs::remove_dir_all(&folder) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            return Err(PipelineError::io("remove", &folder)(error));
-        }
-        _ => {}
-    }
+    files::if_exists(fs::remove_dir_all(&folder)).map_err(PipelineError::io("remove", &folder))?;
     fs::create_dir_all(&folder).map_err(PipelineError::io("create", &folder))?;
     let kind = job.source.extension().map_or("mlir".into(), |kind| kind.to_string_lossy());
     let copy = folder.join(format!("0.source.{kind}"));

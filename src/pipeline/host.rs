@@ -8,7 +8,7 @@ use std::sync::{Arc, Once};
 use tokio::sync::{Mutex, MutexGuard};
 
 use crate::device::{self, Choice, Gpus, Watched};
-use crate::files::Scratch;
+use crate::files::{self, Scratch};
 use crate::model::{Event, Progress, Testbed, is_cpu};
 use crate::process::{Cancel, Command, Exit, Finished, Opened};
 
@@ -114,12 +114,8 @@ impl Host<'_> {
         fs::create_dir_all(&self.logs).map_err(PipelineError::io("create", &self.logs))?;
         // Twelve hexadecimal digits are enough to distinguish all steps of a run.
         let kept = self.logs.join(format!("{stage}-{}.log", &key[..12]));
-        match fs::copy(log, &kept) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(PipelineError::io("write", &kept)(error))
-            }
-            _ => Ok(kept),
-        }
+        files::if_exists(fs::copy(log, &kept)).map_err(PipelineError::io("write", &kept))?;
+        Ok(kept)
     }
 
     /// Returns an error if a tool failed because the disk is full. A full disk says nothing about the model,

@@ -390,11 +390,8 @@ fn remove_old(sessions: &Path) -> Result<(), PipelineError> {
     done.sort();
     let excess = done.len().saturating_sub(KEPT_SESSIONS);
     for (_, path) in done.into_iter().take(excess) {
-        match fs::remove_dir_all(&path) {
-            // Another job has already removed it.
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            removed => removed.map_err(PipelineError::io("remove", &path))?,
-        }
+        // Another job may have removed it.
+        files::if_exists(fs::remove_dir_all(&path)).map_err(PipelineError::io("remove", &path))?;
     }
     Ok(())
 }

@@ -251,10 +251,5 @@ fn row_failure(bytes: &[u8]) -> Option<String> {
 }
 
 fn remove_if_there(path: &Path) -> Result<(), PipelineError> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(PipelineError::io("remove", path)(error))
-        }
-        _ => Ok(()),
-    }
+    files::if_exists(fs::remove_file(path)).map(drop).map_err(PipelineError::io("remove", path))
 }

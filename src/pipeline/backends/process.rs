@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::files;
 use crate::model::{BenchmarkName, Outcome, Stage, Verification, VerifyCode};
 use crate::numerics::{self, TensorFile};
 use crate::process::Command;
@@ -111,12 +112,7 @@ async fn started(
     }
     let (asked, answered) = (out.join("request.json"), out.join("answer.jsonl"));
     fs::write(&asked, request.to_string()).map_err(PipelineError::io("write", &asked))?;
-    match fs::remove_file(log) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            return Err(PipelineError::io("remove", log)(error));
-        }
-        _ => {}
-    }
+    files::if_exists(fs::remove_file(log)).map_err(PipelineError::io("remove", log))?;
     let backend = job.experiment.backend;
     let command = Command::new(&interpreter.python, backend.timeout)
         .args(["-m", "benchgate_backends"])

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use crate::config::CommandSpec;
+use crate::files;
 use crate::model::{Event, Stage};
 use crate::process::{Command, Exit};
 
@@ -58,12 +59,7 @@ impl PreparedCommand {
     /// Runs the lines of `build` until one fails.
     async fn build(&self, host: &Host<'_>, side: &SideInput) -> Result<Option<StageFailure>, PipelineError> {
         let log = host.logs.join(format!("build-{}-{}.log", self.spec.name, side.name));
-        match std::fs::remove_file(&log) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(PipelineError::io("remove", &log)(error));
-            }
-            _ => {}
-        }
+        files::if_exists(std::fs::remove_file(&log)).map_err(PipelineError::io("remove", &log))?;
         for line in &self.spec.build {
             let before = self.guarded.look()?;
             let timeout = side.config.measure.compile_timeout;

@@ -5,6 +5,8 @@
 //! and it works across containers that share a folder. Process IDs don't: the same ID means
 //! different processes in different containers, and after a restart.
 
+use std::io;
+
 mod bounded;
 mod draft;
 mod kept;
@@ -19,3 +21,12 @@ pub use draft::{FileDraft, replace, sweep_drafts, write};
 pub use kept::{KeptFolder, folders_in, mark_used};
 pub use lock::{LockAttempt, LockFile, Owner};
 pub use scratch::{Scratch, sweep_scratch};
+
+/// Returns `None` for the error that a file or folder does not exist, for example because another process has
+/// removed it.
+pub fn if_exists<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        result => result.map(Some),
+    }
+}
