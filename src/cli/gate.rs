@@ -6,7 +6,7 @@ use crate::config::{self, Config, ConfigChanges, GitHub};
 use crate::exit_code::ExitCode;
 use crate::gate::{self, CompareOptions, Comparison};
 use crate::git::{MovedSubmodule, Repository};
-use crate::model::SideName;
+use crate::model::{SideName, short_commit};
 use crate::pipeline::{self, MeasuredRun, SideInput};
 
 use super::announce::{Story, Texts};
@@ -312,7 +312,7 @@ fn say_what_judges(args: &GateArgs, config: &Config, terminal: &Terminal) -> Res
     let head = history(&config.root)?.head()?;
     let own = || config.policy_file.as_ref().map(|name| config.root.join(name));
     let policy = args.policy.policy.clone().or_else(own).unwrap_or_else(|| config.file.clone());
-    let short = head.commit.get(..12).unwrap_or(&head.commit);
+    let short = short_commit(&head.commit);
     terminal.note(&format!(
         "no --base: compared with stored sessions of HEAD ({short}) and its ancestors, under the current policy in {}",
         policy.display()
@@ -539,8 +539,7 @@ fn is_asked_from(outer: &Path, submodule: &Path) -> bool {
 fn configuration_notices(base: &Config, head: &Config, merge_base: &str) -> Vec<String> {
     let policy = config::policy_changes(&base.policy_part(), &head.policy_part());
     let ConfigChanges { ignored, chosen } = head.changes(base);
-    // git abbreviates commits to twelve digits in a large repository.
-    let short = merge_base.get(..12).unwrap_or(merge_base);
+    let short = short_commit(merge_base);
     [
         ("edits the policy that judges changes; the change was judged by the policy of", policy),
         ("edits settings that the base chooses; the change was measured with those of", ignored),

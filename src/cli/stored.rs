@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::config::{Config, Store};
 use crate::gate::{CompareOptions, Comparison, compare_with_history};
 use crate::git::{GitError, Repository};
-use crate::model::{Run, SideName, Testbed, counted};
+use crate::model::{Run, SideName, Testbed, counted, short_commit};
 use crate::record::RunFile;
 use crate::store::{
     self, BaselineFolder, CommitTree, Directory, Files, HistoryQuery, Lineage, Missing, Selection, StoreError,
@@ -222,7 +222,7 @@ impl<'a> Baseline<'a> {
             "failed to find a stored session of suite {} on testbed {} from an ancestor of {} in {}",
             missing.suite,
             missing.testbed,
-            self.commit.get(..12).unwrap_or(&self.commit),
+            short_commit(&self.commit),
             self.files.place()
         );
         for note in &missing.notes {

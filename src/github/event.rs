@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 
-use crate::model::is_hex;
+use crate::model::{is_hex, short_commit};
 
 /// The reason why the job's event can't be determined.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -58,7 +58,7 @@ impl Sha {
 
     /// The abbreviated hash for messages.
     pub fn short(&self) -> &str {
-        self.0.get(..12).unwrap_or(&self.0)
+        short_commit(&self.0)
     }
 }
 

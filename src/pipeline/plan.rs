@@ -8,7 +8,7 @@ use regex::Regex;
 use crate::config::{CommandSpec, Config, Model, ModelSource, Side, Target};
 use crate::gate::{Expected, NumericsTolerance};
 use crate::git::{Checkout, Repository};
-use crate::model::{BenchmarkName, Metric, SideName, excerpt, is_cpu};
+use crate::model::{BenchmarkName, Metric, SideName, excerpt, is_cpu, short_commit};
 use crate::record::{PlanFile, ShardRecord};
 use crate::toolchain::Lock;
 
@@ -45,7 +45,7 @@ impl SideInput {
     /// Returns the sentence that untracked files were measured, if there are any.
     pub fn untracked_note(&self) -> Option<String> {
         let files: Vec<String> = self.untracked.iter().map(|path| path.display().to_string()).collect();
-        let commit = self.commit.as_deref().map_or("no commit", |commit| commit.get(..12).unwrap_or(commit));
+        let commit = self.commit.as_deref().map_or("no commit", short_commit);
         let files = excerpt(&files.join(", "), 200);
         (!files.is_empty()).then(|| {
             format!(

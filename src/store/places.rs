@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::files::{self, FileDraft};
 use crate::git::{DataBranch, Edit, GitError, Repository};
+use crate::model::short_commit;
 
 use super::{Change, Files, StoreError};
 
@@ -29,10 +30,8 @@ impl Directory {
     fn entries(&self, folder: &str, folders: bool) -> Result<Vec<String>, StoreError> {
         let path = self.root.join(folder);
         let io = |source| StoreError::Io { action: "list", path: path.clone(), source };
-        let entries = match fs::read_dir(&path) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(io(error)),
+        let Some(entries) = files::if_exists(fs::read_dir(&path)).map_err(io)? else {
+            return Ok(Vec::new());
         };
         let mut names = Vec::new();
         for entry in entries {
@@ -91,12 +90,12 @@ impl Files for Directory {
         }
         for path in &change.remove {
             let file = self.root.join(path);
-            match fs::remove_file(&file) {
-                Ok(()) => {}
-                // Another process has removed it already.
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                Err(source) => return Err(StoreError::Io { action: "remove", path: file, source }),
-            }
+            // Another process may have removed it already.
+            files::if_exists(fs::remove_file(&file)).map_err(|source| StoreError::Io {
+                action: "remove",
+                path: file,
+                source,
+            })?;
         }
         Ok(())
     }
@@ -235,6 +234,6 @@ impl Files for CommitTree<'_> {
     }
 
     fn place(&self) -> String {
-        format!("{} at commit {}", self.folder, self.commit.get(..12).unwrap_or(&self.commit))
+        format!("{} at commit {}", self.folder, short_commit(&self.commit))
     }
 }

@@ -7,14 +7,14 @@ use super::install::ToolPlace;
 use super::installed::{
     COMPILER_FOLDER, Installed, RUNTIME_FOLDER, blocking, compare_commits, compiler_commit, runtime_commit,
 };
-use super::manifest::{Look, Scope, ToolManifest, digest_of};
+use super::manifest::{Look, Scope, ToolManifest};
 use super::pin::pin_tools;
 use super::pip::{Pip, write_requirements};
 use super::wheel::{Name, Wheel};
 use super::{Lock, LockedTools, ToolchainError, fetch, interpreter, local};
 use crate::config::{Pin, ToolSource};
 use crate::files;
-use crate::model::{Event, Progress, Stage, Toolchain};
+use crate::model::{Event, Progress, Stage, Toolchain, digest_of};
 use crate::process::Cancel;
 
 /// Time limit for installing two wheels of 100 MB over a slow connection.

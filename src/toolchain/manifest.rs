@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::{ToolchainError, wheel};
 use crate::files::{self, Stamp};
-use crate::model::hex;
+use crate::model::{digest_of, hex};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -268,22 +268,11 @@ pub(super) fn digest_of_files(files: &[PathBuf]) -> Result<String, ToolchainErro
         parts.push(path.file_name().unwrap_or_default().to_string_lossy().into_owned());
         parts.push(sha256_of(path).map_err(ToolchainError::io("hash", path))?);
     }
-    Ok(digest_of(parts.iter().map(String::as_str)))
+    Ok(digest_of(&parts))
 }
 
 pub(super) fn text_digest(text: &str) -> String {
     hex(&Sha256::digest(text))
-}
-
-/// One digest over several texts. Each text is preceded by its length, so that different lists never have the
-/// same digest.
-pub(super) fn digest_of<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
-    let mut hash = Sha256::new();
-    for part in parts {
-        hash.update((part.len() as u64).to_le_bytes());
-        hash.update(part);
-    }
-    hex(&hash.finalize())
 }
 
 /// The digests of many files, in the order of the paths, computed on all processors.

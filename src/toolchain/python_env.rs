@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 use super::install::ToolPlace;
 use super::installed::{blocking, succeeded};
 use super::interpreter::{self, Interpreter};
-use super::manifest::{Look, Scope, ToolManifest, digest_of, text_digest};
+use super::manifest::{Look, Scope, ToolManifest, text_digest};
 use super::pip::{Pip, write_requirements};
 use super::suite_packages::SuitePackages;
 use super::wheel::Name;
 use super::{Lock, LockedPython, ToolchainError};
 use crate::config::{Assembler, Backend, BackendKind, Config, Exporter, Model, ModelSource, Target};
 use crate::files;
-use crate::model::{Event, Progress, Stage};
+use crate::model::{Event, Progress, Stage, digest_of};
 use crate::process::{Cancel, Command};
 
 /// A set of wheels that exporters and backends share. Sets with copies of torch, which take

@@ -4,10 +4,10 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::manifest::digest_of;
 use super::wheel::{Name, Wheel};
 use crate::config::{self, Config, ModelSource};
 use crate::files;
+use crate::model::digest_of;
 
 /// Maximum size of a model's list of requirements, in bytes.
 const MOST_BYTES: u64 = 1 << 20;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 
 use crate::config::{Pin, ToolSource};
-use crate::model::hex;
+use crate::model::{hex, short_commit};
 use crate::process::{self, Command, Exit};
 
 use super::super::{CliError, Terminal, runtime};
@@ -46,7 +46,7 @@ impl Builds {
             self.build(commit, &tree)?;
             std::fs::write(&done, "").map_err(|error| failed(&done, &error))?;
         }
-        let version = format!("0+{}", commit.get(..12).unwrap_or(commit));
+        let version = format!("0+{}", short_commit(commit));
         Ok(Pin { version, commit: commit.to_owned(), source: ToolSource::Path(tree) })
     }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::config::{self, Config, Pin};
 use crate::git::{LineCommit, Repository};
-use crate::model::SideName;
+use crate::model::{SideName, short_commit};
 use crate::pipeline::SideInput;
 use crate::toolchain::{self, Lock, ToolchainError, release_order};
 
@@ -225,8 +225,7 @@ fn between(
 }
 
 fn commits(line: Vec<LineCommit>) -> Vec<Candidate> {
-    // git abbreviates commits to twelve digits in a large repository.
-    let name = |id: &str| id.get(..12).unwrap_or(id).to_owned();
+    let name = |id: &str| short_commit(id).to_owned();
     line.into_iter()
         .map(|commit| Candidate { name: name(&commit.id), title: Some(commit.subject), id: commit.id })
         .collect()

@@ -44,7 +44,7 @@ pub use run::{Anchor, Calibration, Context, Origin, Run, SideName, Spread, Testb
 pub use store_url::{StoreScheme, StoreUrl, StoreUrlError};
 pub use telemetry::{ForeignProcess, Telemetry};
 pub use text::{
-    clean, counted, excerpt, hex, is_commit, is_date, is_hex, is_hidden, is_sha256, percents,
-    without_commands,
+    clean, counted, digest_of, excerpt, hex, is_commit, is_date, is_hex, is_hidden, is_sha256, percents,
+    short_commit, without_commands,
 };
 pub use verification::{Divergence, OutputCheck, Verification, VerifyCode};

@@ -3,6 +3,8 @@
 
 use std::fmt::Write;
 
+use sha2::{Digest, Sha256};
+
 /// Returns whether a character controls a terminal or is invisible: control characters, bidirectional marks,
 /// zero-width characters and line separators.
 pub fn is_hidden(letter: char) -> bool {
@@ -75,6 +77,23 @@ pub fn hex(bytes: &[u8]) -> String {
         let _ = write!(text, "{byte:02x}");
     }
     text
+}
+
+/// Returns one digest over several texts. Each is preceded by its length, so that different lists never have the
+/// same digest.
+pub fn digest_of(parts: impl IntoIterator<Item = impl AsRef<[u8]>>) -> String {
+    let mut hash = Sha256::new();
+    for part in parts {
+        let part = part.as_ref();
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part);
+    }
+    hex(&hash.finalize())
+}
+
+/// Returns the beginning of a commit's hash, as long as git abbreviates hashes in a large repository.
+pub fn short_commit(commit: &str) -> &str {
+    commit.get(..12).unwrap_or(commit)
 }
 
 /// Returns whether a text consists of lowercase hexadecimal digits.

@@ -7,9 +7,9 @@ use object::read::elf::ElfFile64;
 use object::{LittleEndian, Object, ObjectSection, SectionKind, SymbolKind};
 use rmpv::ValueRef;
 
-use benchgate_core::model::Metric;
+use benchgate_core::model::{Metric, digest_of};
 
-use super::{BadCode, CodeObject, CodeOfKernel, elf_library, gfx9, sha256};
+use super::{BadCode, CodeObject, CodeOfKernel, elf_library, gfx9};
 
 /// Type of the note that holds the metadata.
 const NT_AMDGPU_METADATA: u32 = 32;
@@ -38,7 +38,7 @@ pub(super) fn read(file: &ElfFile64<'_, LittleEndian>) -> Result<CodeObject, Bad
         check(kernel, &processor, descriptor).map_err(|what| format!("kernel {name:?}: {what}"))?;
         Ok(CodeOfKernel {
             name: name.to_owned(),
-            sha256: code.get(name).map_or_else(String::new, |code| sha256(&[code])),
+            sha256: code.get(name).map_or_else(String::new, |code| digest_of([code])),
             facts: facts(kernel, &processor, code.get(name).copied()),
         })
     });

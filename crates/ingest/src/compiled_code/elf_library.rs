@@ -9,9 +9,9 @@ use object::{
     SymbolKind, elf,
 };
 
-use benchgate_core::model::Metric;
+use benchgate_core::model::{Metric, digest_of};
 
-use super::{BadCode, CodeObject, CodeOfKernel, sha256};
+use super::{BadCode, CodeObject, CodeOfKernel};
 
 /// The counts that a decoder makes in the code of a function.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -59,7 +59,7 @@ pub(super) fn read(
         let counted = count(code);
         CodeOfKernel {
             name: name.to_owned(),
-            sha256: sha256(&[&counted.movable]),
+            sha256: digest_of([&counted.movable]),
             facts: facts(&counted, code.len()),
         }
     });

@@ -16,10 +16,8 @@ mod x86;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sha2::{Digest, Sha256};
-
 use benchgate_core::model::{
-    ARCHITECTURE, Benchmark, GeneratedCode, KernelCode, Metric, MetricSeries, Number, Run, Series, hex,
+    ARCHITECTURE, Benchmark, GeneratedCode, KernelCode, Metric, MetricSeries, Number, Run, Series,
 };
 
 use super::build::{ByName, has_room};
@@ -241,15 +239,6 @@ fn whole(kernels: &[CodeOfKernel]) -> Vec<(Metric, f64)> {
     // In order of importance, regardless of which kernel had a fact first.
     found.sort_by_key(|(metric, _)| Metric::OF_CODE.iter().position(|known| known == metric));
     found
-}
-
-fn sha256(parts: &[&[u8]]) -> String {
-    let mut hasher = Sha256::new();
-    for part in parts {
-        hasher.update((part.len() as u64).to_le_bytes());
-        hasher.update(part);
-    }
-    hex(&hasher.finalize())
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use benchgate_core::model::Metric;
+use benchgate_core::model::{Metric, digest_of};
 
-use super::{BadCode, CodeObject, CodeOfKernel, sha256};
+use super::{BadCode, CodeObject, CodeOfKernel};
 
 /// The input for an assembler, and facts that are not part of this input.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -221,7 +221,7 @@ impl<'a> Entry<'a> {
         ];
         CodeOfKernel {
             name: self.name.to_owned(),
-            sha256: sha256(&[&self.body]),
+            sha256: digest_of([&self.body]),
             facts: facts.into_iter().map(|(metric, value)| (metric, value as f64)).collect(),
         }
     }

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use benchgate_core::model::Metric;
+use benchgate_core::model::{Metric, digest_of};
 
-use super::{BadCode, CodeObject, CodeOfKernel, sha256};
+use super::{BadCode, CodeObject, CodeOfKernel};
 
 const HEADER_WORDS: usize = 5;
 const OP_NAME: u16 = 5;
@@ -63,7 +63,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<CodeObject, BadCode> {
     ];
     let kernel = |name| CodeOfKernel {
         name,
-        sha256: sha256(&[&content]),
+        sha256: digest_of([&content]),
         facts: facts.iter().map(|(metric, value)| (metric.clone(), *value as f64)).collect(),
     };
     let kernels = names.into_iter().map(kernel).collect();

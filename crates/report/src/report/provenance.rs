@@ -1,7 +1,7 @@
 //! States whose code was measured, because readers must know how far to trust the numbers. Also renders the
 //! page for a run without a comparison: a first run, or a failure before it.
 
-use benchgate_core::model::Verdict;
+use benchgate_core::model::{Verdict, short_commit};
 
 use super::document::{self, Block, Part, Text, icon};
 
@@ -18,16 +18,11 @@ pub struct ResultSource {
     pub page: Option<String>,
 }
 
-impl ResultSource {
-    fn short(&self) -> &str {
-        self.commit.get(..12).unwrap_or(&self.commit)
-    }
-}
-
 /// Returns the warning above everything else, if the code came from outside.
 pub(super) fn warning(source: Option<&ResultSource>) -> Option<Block<'_>> {
     let source = source.filter(|source| source.fork)?;
-    let text = Text::from("These numbers come from the code of a fork, at ").name(source.short());
+    let text =
+        Text::from("These numbers come from the code of a fork, at ").name(short_commit(&source.commit));
     let text = text.say(". They were judged here, but untrusted code produced them.");
     Some(Block::Callout("NOTE", text))
 }
@@ -43,7 +38,7 @@ pub(super) fn footer(source: Option<&ResultSource>, judged: bool) -> Option<Bloc
         (false, false) => ("about ", ""),
     };
     let text = Text::from(format!("benchgate {} · {before}", benchgate_core::VERSION));
-    let text = text.name(source.short()).say(after);
+    let text = text.name(short_commit(&source.commit)).say(after);
     Some(Block::Small(match &source.page {
         Some(page) => text.say(" · ").with(Part::Link("run", page.into())),
         None => text,

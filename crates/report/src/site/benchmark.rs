@@ -5,10 +5,11 @@ use serde_json::json;
 
 use super::causes::{Move, Range, compiler, sources};
 use super::history::{BenchmarkHistory, Session, Timeline, Track};
-use super::layout::{RepositoryUrl, data, name, page, short, slug, wide};
+use super::layout::{RepositoryUrl, data, name, page, slug, wide};
 use super::plot::{Mark, chart, day, described, number, strip};
 use super::stability::Unstable;
 use crate::report::{change, clean, quantity};
+use benchgate_core::model::short_commit;
 
 /// Number of sessions in the table; the chart and its data contain all of them.
 const ROWS: usize = 30;
@@ -103,7 +104,7 @@ pub fn ranges((old, new): (&Session, &Session), repository: Option<&RepositoryUr
 }
 
 fn linked(range: &Range<'_>, repository: Option<&RepositoryUrl>) -> Markup {
-    let text = format!("{}..{}", short(range.from), short(range.to));
+    let text = format!("{}..{}", short_commit(range.from), short_commit(range.to));
     html! {
         @if let Some(url) = repository.and_then(|repository| repository.compare(range.from, range.to)) {
             a href=(url) rel="noreferrer" { (clean(&text)) }
@@ -114,8 +115,8 @@ fn linked(range: &Range<'_>, repository: Option<&RepositoryUrl>) -> Markup {
 pub fn commit(text: &str, repository: Option<&RepositoryUrl>) -> Markup {
     html! {
         @if let Some(url) = repository.and_then(|repository| repository.commit(text)) {
-            a href=(url) rel="noreferrer" { (clean(short(text))) }
-        } @else { code { (clean(short(text))) } }
+            a href=(url) rel="noreferrer" { (clean(short_commit(text))) }
+        } @else { code { (clean(short_commit(text))) } }
     }
 }
 
@@ -131,7 +132,7 @@ fn points(timeline: &Timeline, track: &Track) -> serde_json::Value {
         "v": column(&|point| rounded(point.value).into()),
         "l": column(&|point| rounded(point.low).into()),
         "h": column(&|point| rounded(point.high).into()),
-        "c": column(&|point| session(point.session).commit.as_deref().map(|commit| clean(short(commit))).into()),
+        "c": column(&|point| session(point.session).commit.as_deref().map(|commit| clean(short_commit(commit))).into()),
         "q": track.points.iter().enumerate().filter(|(_, point)| point.held).map(|(at, _)| at)
             .collect::<serde_json::Value>(),
     })
@@ -153,7 +154,7 @@ fn marks(timeline: &Timeline, benchmark: &str) -> Vec<Mark> {
         if let (Some(before), Some(after)) = (&old.toolchain, &new.toolchain)
             && (before.compiler_commit != after.compiler_commit || before.version != after.version)
         {
-            let (from, to) = (short(&before.compiler_commit), short(&after.compiler_commit));
+            let (from, to) = (short_commit(&before.compiler_commit), short_commit(&after.compiler_commit));
             let label = format!("toolchain {} → {} ({from} → {to})", before.version, after.version);
             marks.push(Mark { session: at + 1, class: "toolchain", target: String::new(), label });
         }
@@ -279,7 +280,7 @@ fn machine(timeline: &Timeline) -> Markup {
                 @for (key, value) in facts { dt { (name(key)) } dd { (name(value)) } }
                 @for (key, value) in state { dt { (name(key)) ", newest session" } dd { (number(*value)) } }
                 @if let Some(tools) = tools {
-                    dt { "toolchain" } dd { (name(&tools.version)) " (" (name(short(&tools.compiler_commit))) ")" }
+                    dt { "toolchain" } dd { (name(&tools.version)) " (" (name(short_commit(&tools.compiler_commit))) ")" }
                 }
             }
         }

@@ -5,8 +5,9 @@ use maud::html;
 use serde_json::{Value, json};
 
 use super::history::Timeline;
-use super::layout::{data, page, short, slug};
+use super::layout::{data, page, slug};
 use crate::report::clean;
+use benchgate_core::model::short_commit;
 
 /// Returns the folder of a timeline's sessions.
 fn folder(timeline: &Timeline) -> String {
@@ -56,7 +57,7 @@ pub fn index(timeline: &Timeline) -> (String, String) {
         json!([
             file(&session.name),
             session.began.strftime("%Y-%m-%d %H:%M").to_string(),
-            session.commit.as_deref().map(|commit| clean(short(commit))),
+            session.commit.as_deref().map(|commit| clean(short_commit(commit))),
             !session.held.is_empty()
         ])
     });

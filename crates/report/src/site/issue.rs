@@ -7,9 +7,10 @@ use super::alerts::{IssueTrace, Over, rows};
 use super::benchmark::path;
 use super::causes::{Cause, Range, compiler, sources};
 use super::history::Session;
-use super::layout::{RepositoryUrl, short};
+use super::layout::RepositoryUrl;
 use super::plot::day;
 use crate::report::{change, markdown_cell, markdown_code, quantity};
+use benchgate_core::model::short_commit;
 
 const BEGIN: &str = "<!-- benchgate/alert/v1 ";
 const END: &str = " -->";
@@ -202,7 +203,7 @@ fn ranges(old: &Session, new: &Session, repository: Option<&RepositoryUrl>) -> S
     let iree = RepositoryUrl::parse("https://github.com/iree-org/iree");
     let line = |what: &str, range: Option<Range<'_>>, repository: Option<&RepositoryUrl>| {
         let Some(range) = range else { return String::new() };
-        let text = markdown_code(&format!("{}..{}", short(range.from), short(range.to)));
+        let text = markdown_code(&format!("{}..{}", short_commit(range.from), short_commit(range.to)));
         let url = repository.and_then(|repository| repository.compare(range.from, range.to));
         url.map_or(format!("- {what}: {text}\n"), |url| format!("- {what}: [{text}]({url})\n"))
     };

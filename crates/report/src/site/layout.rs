@@ -3,10 +3,9 @@
 //! browser executes.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use sha2::{Digest, Sha256};
 
 use crate::report::clean;
-use benchgate_core::model::{hex, is_commit};
+use benchgate_core::model::{digest_of, is_commit};
 
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
                       base-uri 'none'; form-action 'none'";
@@ -60,11 +59,6 @@ pub fn wide(label: &str, content: &Markup) -> Markup {
     html! { div.wide role="region" aria-label=(label) tabindex="0" { (content) } }
 }
 
-/// Returns the first digits of a commit.
-pub fn short(commit: &str) -> &str {
-    commit.get(..12).unwrap_or(commit)
-}
-
 // File names and addresses. Suites and benchmarks may have any name. The file names made from them are plain,
 // differ even if case is ignored, and never lead out of the folder.
 
@@ -85,13 +79,7 @@ pub fn slug(names: &[&str]) -> String {
             break;
         }
     }
-    let mut digest = Sha256::new();
-    for name in names {
-        // The length comes first, because ("a", "bc") is not ("ab", "c").
-        digest.update((name.len() as u64).to_le_bytes());
-        digest.update(name.as_bytes());
-    }
-    let digest = hex(&digest.finalize());
+    let digest = digest_of(names);
     format!("{}-{}", text.trim_end_matches('-'), &digest[..DIGITS]).trim_start_matches('-').to_owned()
 }
 
