@@ -317,6 +317,13 @@ pub(super) fn json_for_logs(json: &str) -> String {
     json.replace("##[", "#\\u0023[")
 }
 
+/// Renders JSON for programs, which may go to a log.
+pub(super) fn json(value: &impl serde::Serialize) -> String {
+    // The values have only strings and numbers, which JSON can always represent.
+    let text = serde_json::to_string_pretty(value).unwrap_or_default();
+    json_for_logs(&(text + "\n"))
+}
+
 /// Returns the beginning of a message that may be a whole log.
 pub(super) fn first_lines(text: &str) -> String {
     const LETTERS: usize = 300;

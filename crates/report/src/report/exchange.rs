@@ -6,7 +6,7 @@ use benchgate_core::model::counted;
 use benchgate_core::record::Number;
 use benchgate_gate::{Comparison, Exchange, Exchanged, Sum};
 
-use super::document::{self, Block, Rules, Table, TerminalOptions, Text, json_for_logs};
+use super::document::{self, Block, Rules, Table, TerminalOptions, Text};
 use super::human::signed_percent;
 use super::percent;
 
@@ -188,10 +188,7 @@ pub fn exchange_json(report: &ExchangeReport) -> String {
         missing: report.missing().map(|(kernel, why)| MissingJson { kernel, why }).collect(),
         reproduce: &report.reproduce,
     };
-    // The value has only strings and numbers, which JSON can always represent.
-    let mut text = serde_json::to_string_pretty(&json).unwrap_or_default();
-    text.push('\n');
-    json_for_logs(&text)
+    document::json(&json)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use benchgate_gate::{
     CodeChange, Explanation, KernelChange, KernelState, Machine, Reason, Row, kernel_counts,
 };
 
-use super::document::{self, Block, Rules, Table, TerminalOptions, Text, json_for_logs};
+use super::document::{self, Block, Rules, Table, TerminalOptions, Text};
 use super::human::change_of;
 use super::{RowView, percent, quantity};
 
@@ -280,10 +280,7 @@ struct MachineJson {
 /// Renders JSON for programs: a list of benchmarks.
 pub fn explanations_json(explanations: &[Explanation]) -> String {
     let all: Vec<BenchmarkJson<'_>> = explanations.iter().map(benchmark_json).collect();
-    // The value has only strings and numbers, which JSON can always represent.
-    let mut text = serde_json::to_string_pretty(&all).unwrap_or_default();
-    text.push('\n');
-    json_for_logs(&text)
+    document::json(&all)
 }
 
 fn benchmark_json(explanation: &Explanation) -> BenchmarkJson<'_> {

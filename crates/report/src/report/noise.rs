@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use benchgate_core::model::counted;
 use benchgate_gate::noise::{NoiseReport, NoiseRow, PowerPoint, Share};
 
-use super::document::{self, Block, Cell, Column, Rules, Table, TerminalOptions, Text, json_for_logs};
+use super::document::{self, Block, Cell, Column, Rules, Table, TerminalOptions, Text};
 use super::{clean, duration, percent};
 
 /// Returns one line for each benchmark: how much it varies at each level.
@@ -179,8 +179,7 @@ pub fn noise_json(report: &NoiseReport) -> String {
             "disturbed": others.disturbed, "processes": others.processes, "share": others.share,
         })),
     });
-    // `#` selects the indented form.
-    json_for_logs(&format!("{whole:#}\n"))
+    document::json(&whole)
 }
 
 fn power(point: &PowerPoint) -> Value {

@@ -9,9 +9,7 @@ use benchgate_core::record::Number;
 use benchgate_gate::{Comparison, SideStats, Typical, described};
 
 use super::chart::shown_latencies;
-use super::document::{
-    self, Block, Cell, Column, Item, Part, Rules, Table, TerminalOptions, Text, Tone, json_for_logs,
-};
+use super::document::{self, Block, Cell, Column, Item, Part, Rules, Table, TerminalOptions, Text, Tone};
 use super::{DrawnRun, RowView, clean, percent, quantity};
 
 /// A row of the table. Names and reasons are untrusted and raw.
@@ -272,10 +270,7 @@ pub fn outcomes_table(outcomes: &Outcomes, options: TerminalOptions) -> String {
 
 /// Renders JSON for programs.
 pub fn outcomes_json(outcomes: &Outcomes) -> String {
-    // The value has only strings and numbers, which JSON can always represent.
-    let mut text = serde_json::to_string_pretty(outcomes).unwrap_or_default();
-    text.push('\n');
-    json_for_logs(&text)
+    document::json(outcomes)
 }
 
 #[cfg(test)]
