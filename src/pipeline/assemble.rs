@@ -8,7 +8,7 @@ use crate::gate::Policy;
 use crate::model::{BenchmarkName, Lint, LintCode, Metric, Outcome, Run, SideName, Stage, Testbed};
 use crate::record::{
     ArtifactRecord, BenchmarkRecord, CalibrationRecord, Design, MeasureRecord, Number, OutcomeRecord,
-    RunFile, RunSchema, ShardRecord, SideRecord, StageRecord, ValueRecord,
+    RunFile, RunSchema, ShardRecord, SideRecord, ValueRecord,
 };
 use crate::stats::describe;
 
@@ -18,7 +18,7 @@ use super::candidates::PreparedSide;
 use super::commands::{self, PreparedCommand};
 use super::journal::{Journal, JournalEntry};
 use super::plan::Shard;
-use super::stage::{Prepared, StageReport};
+use super::stage::{Prepared, relative};
 
 /// The data of a run that is not specific to one side.
 pub(super) struct Frame<'a> {
@@ -209,14 +209,14 @@ fn benchmark(
             dispatch_count: compiled.dispatch_count,
             workload: artifact.workload.clone(),
         }),
-        stages: prepared.stages.iter().map(|stage| stage_record(frame, stage)).collect(),
+        stages: prepared.stages.iter().map(|stage| stage.record(frame.relative_to)).collect(),
         verification: prepared.verification.clone(),
         timing: journal.timings.record(&prepared.name()).filter(|_| !entries.is_empty()),
         processes: entries
             .iter()
             .map(|entry| {
                 let mut process = entry.process.clone();
-                process.log = process.log.map(|log| relative(frame, Path::new(&log)));
+                process.log = process.log.map(|log| relative(Path::new(&log), frame.relative_to));
                 process
             })
             .collect(),
@@ -255,20 +255,4 @@ fn values(prepared: &Prepared<'_>) -> Vec<ValueRecord> {
     values
         .map(|(metric, value)| ValueRecord { metric: metric.name.into_owned(), value: Number(value) })
         .collect()
-}
-
-fn stage_record(frame: &Frame<'_>, stage: &StageReport) -> StageRecord {
-    StageRecord {
-        stage: stage.stage,
-        status: stage.status,
-        seconds: Number(stage.seconds),
-        made_in_seconds: stage.made_in_seconds.map(Number),
-        peak_memory_bytes: stage.peak_memory_bytes,
-        slot: stage.slot,
-        log: stage.log.as_deref().map(|log| relative(frame, log)),
-    }
-}
-
-fn relative(frame: &Frame<'_>, path: &Path) -> String {
-    path.strip_prefix(frame.relative_to).unwrap_or(path).to_string_lossy().into_owned()
 }

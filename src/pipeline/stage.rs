@@ -1,6 +1,6 @@
 //! Types that the stages share: the result of a stage, and the benchmark that passes through the stages.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::model::{
 };
 use crate::numerics::TensorFile;
 use crate::process::ProcessError;
-use crate::record::StageStatus;
+use crate::record::{Number, StageRecord, StageStatus};
 
 use super::PipelineError;
 use super::argv::{Execution, InputArg};
@@ -103,11 +103,28 @@ impl StageReport {
         Self { stage, status, seconds, made_in_seconds: None, peak_memory_bytes: None, slot: None, log: None }
     }
 
+    /// The form that run.json stores, in which paths are relative to a folder where possible.
+    pub(super) fn record(&self, relative_to: &Path) -> StageRecord {
+        StageRecord {
+            stage: self.stage,
+            status: self.status,
+            seconds: Number(self.seconds),
+            made_in_seconds: self.made_in_seconds.map(Number),
+            peak_memory_bytes: self.peak_memory_bytes,
+            slot: self.slot,
+            log: self.log.as_deref().map(|log| relative(log, relative_to)),
+        }
+    }
+
     /// The duration of the tool in this run.
     fn took(&self) -> Duration {
         let ran = self.status == StageStatus::Ok;
         Duration::try_from_secs_f64(if ran { self.seconds } else { 0.0 }).unwrap_or_default()
     }
+}
+
+pub(super) fn relative(path: &Path, folder: &Path) -> String {
+    path.strip_prefix(folder).unwrap_or(path).to_string_lossy().into_owned()
 }
 
 pub(super) trait StageOutput {

@@ -5,10 +5,10 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use crate::model::{BenchmarkName, Lint, LintCode, Metric, Outcome, SideName, Stage};
-use crate::record::{BenchmarkRecord, Number, OutcomeRecord, ProcessRecord, StageRecord, StageStatus};
+use crate::record::{BenchmarkRecord, OutcomeRecord, ProcessRecord, StageStatus};
 
 use super::super::journal::{Journal, JournalEntry};
-use super::super::stage::StageFailure;
+use super::super::stage::{StageFailure, StageReport, relative};
 use super::{PreparedCommand, PrintedRow, PrintedStatistic};
 
 /// All printed metrics, each as the first process described it.
@@ -79,18 +79,10 @@ pub(in crate::pipeline) fn records(
 fn unbuilt(record: &mut BenchmarkRecord, failure: &StageFailure, relative_to: &Path) {
     let stage = Stage::Compile;
     record.outcome = OutcomeRecord::from(&Outcome::Failed { stage, why: failure.why.clone() });
-    record.stages.push(StageRecord {
-        stage,
-        status: StageStatus::Failed,
-        seconds: Number(failure.took.unwrap_or_default().as_secs_f64()),
-        made_in_seconds: None,
-        peak_memory_bytes: None,
-        slot: None,
-        log: failure
-            .log
-            .as_deref()
-            .map(|log| log.strip_prefix(relative_to).unwrap_or(log).to_string_lossy().into_owned()),
-    });
+    let seconds = failure.took.unwrap_or_default().as_secs_f64();
+    let report =
+        StageReport { log: failure.log.clone(), ..StageReport::new(stage, StageStatus::Failed, seconds) };
+    record.stages.push(report.record(relative_to));
     if failure.killed {
         record.lints.push(Lint::new(LintCode::Killed, format!("{stage}: {}", failure.why)));
     }
@@ -189,11 +181,7 @@ fn process(
     relative_to: &Path,
 ) -> ProcessRecord {
     let mut process = entry.process.clone();
-    let shown = |log: String| {
-        let path = Path::new(&log);
-        path.strip_prefix(relative_to).unwrap_or(path).to_string_lossy().into_owned()
-    };
-    process.log = process.log.map(shown);
+    process.log = process.log.map(|log| relative(Path::new(&log), relative_to));
     let printed = entry.printed.as_ref();
     if printed.is_none_or(|printed| printed.format.is_some()) {
         // The peak memory of the process belongs to all its benchmarks together.
