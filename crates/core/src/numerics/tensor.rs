@@ -53,7 +53,7 @@ pub(super) enum Data {
     Bool(Vec<u8>),
 }
 
-/// Writes a `match` over the element types, which only this macro and the enums list:
+/// Writes a `match` with the same code for every element type:
 /// - `any`: an expression of the elements, whatever their type;
 /// - `same`: elements of the same type, made from these elements;
 /// - `made`: elements of a given type;
