@@ -96,6 +96,9 @@ pub fn read(bytes: &[u8], format: Format, label: &str) -> Result<Run, IngestErro
         // The reader of transcripts assigns errors to functions itself.
         run.lints.extend(crash(text()?, format != Format::IreeRunModule));
     }
+    if is_log(format) {
+        run.lints.extend(problems(text()?));
+    }
     run.origin = Origin::new(format.into(), label);
     Ok(run)
 }
@@ -123,9 +126,6 @@ pub fn read_in_pieces(mut source: impl Read, label: &str) -> Option<Run> {
         return None;
     }
     let mut run = google_benchmark::read_pieces(head, &mut source)?;
-    for benchmark in &mut run.benchmarks {
-        benchmark.lints.extend(problems(benchmark));
-    }
     run.origin = Origin::new(format.into(), label);
     (!run.benchmarks.is_empty() && run.benchmarks.len() <= MOST_BENCHMARKS).then_some(run)
 }
