@@ -205,7 +205,7 @@ fn pruning_keeps_the_last_good_sessions_of_what_is_red_since() {
 fn pruning_keeps_the_good_sessions_of_a_benchmark_that_is_not_measured() {
     let folder = tempfile::tempdir().unwrap();
     let mut files = Directory::new(folder.path());
-    let night = |day: u32| {
+    let night = |day: u8| {
         let latency = 120_000.0 + f64::from(day % 3) * 100.0;
         if (6..=8).contains(&day) { two(day, 'a', latency) } else { run(day, 'a', latency) }
     };

@@ -136,12 +136,17 @@ impl Question {
         Self { in_question, ..self }
     }
 
+    /// Adds a reason why the row can't pass, if there is one.
+    pub fn unless(self, unshown: Option<TooLittle>) -> Self {
+        Self { unshown: self.unshown.or(unshown), ..self }
+    }
+
     /// Adds the number of head processes; if there are too few, the row can't pass.
     pub fn shown_by(self, head_processes: usize) -> Self {
         let or_declared = |few: TooLittle| {
             TooLittle::new(few.short, format!("{}, or a declared spread (`between-cv`)", few.why))
         };
-        Self { unshown: self.unshown.or_else(|| too_few(head_processes).map(or_declared)), ..self }
+        self.unless(too_few(head_processes).map(or_declared))
     }
 
     /// Turns the question into one about a compiler, for which too few processes don't prevent a pass: a

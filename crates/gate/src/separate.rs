@@ -2,13 +2,13 @@
 //! its results to the rows.
 
 use benchgate_core::model::{Lint, LintCode, Metric, Verdict, counted};
-use benchgate_stats::Inference;
 use benchgate_stats::unpaired::{Estimated, UnpairedRow, effects};
+use benchgate_stats::{Inference, describe};
 
-use super::decide::{LEAST_HEAD_PROCESSES, Question};
+use super::decide::{LEAST_HEAD_PROCESSES, Question, log_tolerance};
 use super::draft::{Draft, Open};
 use super::evidence::{Evidence, SpreadSource, UnitCounts};
-use super::{AssumedSpread, Interval, Method, Reason, Row};
+use super::{AssumedSpread, Interval, Method, Reason, Row, TooLittle};
 
 /// Creates the questions for all rows of one metric whose sides were measured separately.
 pub fn ask(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option<Question>]) {
@@ -23,7 +23,7 @@ pub fn ask(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option<Ques
             continue;
         };
         let Open {
-            evidence: Evidence::Unpaired { method, source, counts, uneven, p_runs, .. },
+            evidence: Evidence::Unpaired { row: sides, method, source, counts, uneven, p_runs, .. },
             rule,
             floor,
             ..
@@ -53,11 +53,31 @@ pub fn ask(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option<Ques
         let head_processes = counts[1].processes;
         questions[index] = Some(match source {
             // A declared spread implies that no process is occasionally slow, so a few processes are enough.
-            SpreadSource::Declared => question,
+            SpreadSource::Declared => question.unless(contradicted(sides, log_tolerance(rule, *floor))),
             _ if of_compiler && head_processes > 1 => question.of_compiler(),
             _ => question.shown_by(head_processes),
         });
     }
+}
+
+/// Number of standard deviations above the median of head from which one of its processes contradicts a declared
+/// spread.
+const FAR: f64 = 6.0;
+
+/// The reason why a declared spread can't let head pass: one of its processes is slower than the spread allows.
+fn contradicted(row: &UnpairedRow, tolerance: f64) -> Option<TooLittle> {
+    let scale = row.known?.hypot(row.head.within);
+    let typical = describe::median(&row.head.locations)?;
+    let slowest = row.head.locations.iter().copied().fold(f64::NEG_INFINITY, f64::max) - typical;
+    (slowest > tolerance.max(FAR * scale)).then(|| {
+        let why = format!(
+            "the slowest process of head takes {:.2} × the time of a typical one, which the declared spread of {:.1} % \
+             does not allow; declare a larger one, or measure at least {LEAST_HEAD_PROCESSES} processes",
+            slowest.exp(),
+            100.0 * row.known.unwrap_or_default()
+        );
+        TooLittle::new("a process is slow", why)
+    })
 }
 
 /// Returns a finding about the assumed spread behind an effect.

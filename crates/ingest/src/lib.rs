@@ -47,3 +47,4 @@ pub use iree_profile::kernels;
 pub use iree_replay::{CapturedExecutable, captured_executables};
 pub use join::{Joiner, join};
 pub use read::{read, read_detected, read_in_pieces, read_sides};
+pub use text::logged_problems;

@@ -227,6 +227,12 @@ pub(super) fn problems(text: &str) -> Vec<Lint> {
     said.into_iter().map(lint).collect()
 }
 
+/// Returns a finding for each crash or problem that a program's log states although the program succeeded.
+pub fn logged_problems(log: &str) -> Vec<Lint> {
+    let crash = crash(log, false).map(|lint| Lint::new(LintCode::ReportedProblem, lint.detail));
+    crash.into_iter().chain(problems(log)).collect()
+}
+
 /// Returns the lines of a log that are not rows of results, as most lines of a large file are.
 fn plain_lines(text: &str) -> impl Iterator<Item = Cow<'_, str>> {
     let is_row = |line: &&str| ["\"", "Benchmark", "BM_"].iter().any(|start| line.starts_with(start));

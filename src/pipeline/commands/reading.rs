@@ -34,6 +34,17 @@ pub(in crate::pipeline) fn read(
     if finished.exit != Exit::Success {
         return Err(failure(finished, None).why);
     }
+    let mut output = printed(command, finished, output)?;
+    // A script can hide the exit status of its program.
+    let problems = ingest::logged_problems(&finished.stderr_tail);
+    for row in &mut output.printed.rows {
+        row.lints.extend(problems.iter().cloned());
+    }
+    Ok(output)
+}
+
+/// Reads the results of a process that succeeded.
+fn printed(command: &PreparedCommand, finished: &Finished, output: &Path) -> Result<CommandOutput, String> {
     let spec = &command.spec;
     if spec.reading == OutputReading::Whole {
         return whole(command, finished);
@@ -61,13 +72,18 @@ pub(in crate::pipeline) fn read(
     }
     let run = ingest::read(bytes, format, "its output").map_err(|error| error.to_string())?;
     // The end of a log can show that the program crashed.
-    if let Some(lint) = run.lints.iter().find(|lint| lint.code.consequence() != Consequence::Note) {
-        return Err(lint.detail.clone());
+    let (problems, others): (Vec<Lint>, Vec<Lint>) =
+        run.lints.into_iter().partition(|lint| lint.code == LintCode::ReportedProblem);
+    if let Some(lint) = others.into_iter().find(|lint| lint.code.consequence() != Consequence::Note) {
+        return Err(lint.detail);
     }
     let mut metrics: Vec<Metric> = Vec::new();
     let counts = |name: &str| spec.rows.is_empty() || spec.rows.iter().any(|row| row == name);
     let counted = run.benchmarks.iter().filter(|benchmark| counts(benchmark.name.as_str()));
-    let rows = counted.map(|benchmark| row(command, benchmark, &mut metrics)).collect();
+    let mut rows: Vec<PrintedRow> = counted.map(|benchmark| row(command, benchmark, &mut metrics)).collect();
+    for row in &mut rows {
+        row.lints.extend(problems.iter().cloned());
+    }
     let printed = Printed { format: Some(format), asked: None, metrics, rows };
     Ok(CommandOutput { printed, context: Some(run.context) })
 }
