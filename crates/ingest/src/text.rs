@@ -177,10 +177,11 @@ const PROBLEMS: &[&str] = &[
     "fallback to",
     "using cpu",
     "level=error",
+    "[fail]",
 ];
 
 /// Words that mark a line of a log as an error, if they are written like this.
-const MARKS: [&str; 4] = ["ERROR", "FAIL", "MISMATCH", "Error:"];
+const MARKS: [&str; 3] = ["ERROR", "MISMATCH", "Error:"];
 
 /// Words that command runners print before the exit code of a command.
 const EXITS: [&str; 6] = [

@@ -308,9 +308,11 @@ fn measures_of_bencher_are_read_where_unit_and_direction_are_fixed() {
     assert_eq!(stated(&run, "release build", "build-time"), (Some(87.5e9), None));
     let throughput = benchmark(&run, "encode/64").metric("throughput").unwrap();
     assert_eq!(throughput.metric.better, Better::Higher);
-    let translate = benchmark(&run, "translate");
-    assert_eq!(metrics(&run, "translate"), ["latency"]);
-    assert!(codes(translate).contains(&LintCode::DroppedMetric), "{translate:?}");
+    assert_eq!(metrics(&run, "translate"), ["latency", "accuracy"]);
+    let other = r#"{"a": {"latency": {"value": 1.5}, "widgets": {"value": 3}}}"#;
+    let run = ingest::read(other.as_bytes(), Format::BencherJson, "bmf.json").unwrap();
+    assert_eq!(metrics(&run, "a"), ["latency"]);
+    assert!(codes(benchmark(&run, "a")).contains(&LintCode::DroppedMetric));
 }
 
 #[test]

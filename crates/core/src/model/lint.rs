@@ -145,7 +145,7 @@ lint_codes! {
         compare the recorded artifact hashes and units with the programs that really ran.";
     ReportedProblem "reported-problem" Inconclusive Benchmark,
         "Head's result reports a problem that base's does not: a remark about an error, a NaN in a field or \
-        a counter, or counted failures.",
+        a counter, or a worse result.",
         "Read the log of head's tool and measure again once the problem is fixed.";
     SkippedRow "skipped-row" Inconclusive Benchmark,
         "The tool skipped some of this row's repetitions, and these may be the slow ones.",

@@ -44,7 +44,7 @@ const UNITS: &str = "ps ns us ms sec secs seconds kb mb gb kib mib gib bytes";
 impl Quality {
     /// Returns what a metric with this name states about the result; `None` for a measurement.
     pub fn of_name(name: &str) -> Option<Self> {
-        let name = name_words(name);
+        let name = name_words(&name.replace("NaN", " nan"));
         let words: Vec<&str> =
             name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
         let is_in = |known: &str, word: &str| known.split_ascii_whitespace().any(|known| known == word);
