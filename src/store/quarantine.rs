@@ -57,7 +57,9 @@ pub(super) fn reasons(
         }
     }
     if let Some((_, head)) = run.runs("").into_iter().find(|(name, _)| *name == side) {
-        for (benchmark, lint) in gate::unfit(&head) {
+        // The comparison says whether a reported problem is new. Many programs always report the same ones.
+        let unfit = gate::unfit(&head).into_iter().filter(|(_, it)| it.code != LintCode::ReportedProblem);
+        for (benchmark, lint) in unfit {
             let cause = match lint.code.consequence() {
                 Consequence::Error => QuarantineCause::Errored,
                 Consequence::Inconclusive | Consequence::Note => QuarantineCause::Undecided,

@@ -6,7 +6,7 @@ use std::path::Path;
 use jiff::Timestamp;
 
 use crate::gate::{CompareOptions, Policy};
-use crate::model::{LintCode, Series, SideName, Testbed, Verdict, VerifyCode};
+use crate::model::{LintCode, Series, SideName, Testbed, Verdict};
 use crate::record::{OutcomeStatus, QuarantineCause, RunFile};
 
 use super::{
@@ -423,47 +423,6 @@ fn a_file_in_the_wrong_folder_is_not_part_of_the_history() {
     assert_eq!(faults[0].why, "it belongs in quickstart/9c1f0e57");
     let here = Testbed { id: "other".to_owned(), ..testbed() };
     assert_eq!(missing(&files, &here).faults, faults);
-}
-
-#[test]
-fn a_session_that_is_a_link_is_an_error() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut files = Directory::new(folder.path());
-    let path = folder.path().join(put(&mut files, &run(1, 'a', 100.0)).unwrap().path);
-    let target = folder.path().join("elsewhere.json");
-    fs::rename(&path, &target).unwrap();
-    std::os::unix::fs::symlink(&target, &path).unwrap();
-    for case in ["a file", "nothing"] {
-        let error = put(&mut files, &run(2, 'a', 108.0)).unwrap_err();
-        assert!(error.to_string().contains("failed to read"), "{case}: {error}");
-        fs::remove_file(&target).unwrap_or_default();
-    }
-}
-
-#[test]
-fn a_history_that_starts_anew_says_which_sessions_it_leaves_out() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut files = Directory::new(folder.path());
-    ten_days(&mut files);
-    let (policy, options) = (Policy::default(), CompareOptions::default());
-    let lineage = &|_: &str| Lineage::Unrelated;
-    let writing =
-        UpdateOptions { side: SideName::Head, sessions: 20, policy: &policy, options, lineage, now: now() };
-    let updated = update(&mut files, &run(11, 'b', 130_000.0), &writing).unwrap();
-    assert_eq!(updated.notes, ["left out: 10 stored sessions of commits that are not ancestors of this one"]);
-}
-
-#[test]
-fn a_session_with_a_wrong_output_is_quarantined_whatever_its_summary_says() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut files = Directory::new(folder.path());
-    ten_days(&mut files);
-    let mut wrong = run(11, 'a', 120_000.0);
-    let verification = wrong.sides[0].benchmarks[0].verification.as_mut().unwrap();
-    verification.outputs[0].code = VerifyCode::Fail;
-    let updated = put(&mut files, &wrong).unwrap();
-    let causes: Vec<_> = updated.quarantine.iter().map(|reason| reason.cause).collect();
-    assert_eq!(causes, [QuarantineCause::Diverged]);
 }
 
 #[test]

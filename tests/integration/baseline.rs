@@ -172,13 +172,13 @@ fn an_edited_file_is_named_also_when_quiet() {
 #[test]
 fn pruning_says_what_goes_before_it_goes() {
     let world = World::new();
-    for day in 1..=5 {
+    for day in 1..=8 {
         update(&world, day, 'a', 100.0);
     }
     let dry = world.run(["baseline", "prune", "--keep", "2", "--dry-run"]);
-    assert_eq!(dry.stdout, "quickstart/9c1f0e57: would remove 1, 4 kept\n");
+    assert_eq!(dry.stdout, "quickstart/9c1f0e57: would remove 1, 7 kept\n");
     world.run(["baseline", "prune", "--keep", "2"]);
-    assert!(world.run(["baseline", "list"]).stdout.contains("4 sessions"));
+    assert!(world.run(["baseline", "list"]).stdout.contains("7 sessions"));
     assert_eq!(world.run(["baseline", "prune", "--keep", "0"]).code, Some(2));
 }
 
@@ -338,7 +338,7 @@ fn an_acceptance_says_which_sessions_it_releases_and_which_stay_in_quarantine() 
     ");
     insta::assert_snapshot!(accepted(&world, "ddddddd"), @"
     released from quarantine: 20261013T120000Z-[DIGEST]
-    released although it is not a slowdown (1 unverified): 20261013T120000Z-[DIGEST]: the whole run: unverified: the sources differed from their commit
+    released, but not for a slowdown (1 unverified): 20261013T120000Z-[DIGEST]: the whole run: unverified: the sources differed from their commit
     sessions that are stored from now on are compared with these, and can be quarantined again
     ");
 }
@@ -383,7 +383,7 @@ fn an_acceptance_that_releases_wrong_outputs_says_so() {
     world.run(["baseline", "update"]).expect_code(13);
     insta::assert_snapshot!(accepted(&world, "bbbbbbb"), @"
     released from quarantine: 20261011T120000Z-[DIGEST]
-    released although it is not a slowdown (1 diverged): 20261011T120000Z-[DIGEST]: mlp/cpu/main: diverged: its outputs are wrong
+    released, but not for a slowdown (1 diverged): 20261011T120000Z-[DIGEST]: mlp/cpu/main: diverged: its outputs are wrong
     sessions that are stored from now on are compared with these, and can be quarantined again
     ");
 }

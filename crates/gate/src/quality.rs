@@ -5,8 +5,11 @@ use benchgate_core::model::{Benchmark, Better, Lint, LintCode, Metric, MetricSer
 
 use super::rules::Rules;
 
-/// Share of a value by which a worse one must differ from it.
+/// Share of a score by which a worse one must differ from it.
 const ROUNDING: f64 = 0.01;
+
+/// The same for a loss, which differs between runs with other seeds.
+const OF_LOSS: f64 = 0.1;
 
 /// Errors up to this size may come from rounding, so that only one ten times as large is worse.
 const ROUNDING_ERROR: f64 = 1e-3;
@@ -14,8 +17,8 @@ const ROUNDING_ERROR: f64 = 1e-3;
 /// Smallest error that a tenfold one is compared with.
 const EXACT: f64 = 1e-7;
 
-/// Share by which two sums of the same numbers may differ.
-const SUMMATION: f64 = 1e-6;
+/// Share by which two sums of the same numbers may differ if they are added in another order.
+const SUMMATION: f64 = 1e-3;
 
 /// Returns the finding for each metric that is worse at head, or that only base has. A metric that fails the gate
 /// itself is judged like a time.
@@ -32,8 +35,9 @@ pub fn of_metric(metric: &Metric) -> Option<Quality> {
     let quality = Quality::of_name(&metric.name)?;
     match (&metric.unit, quality, metric.better) {
         (Unit::Nanoseconds | Unit::Bytes, ..) => None,
-        // The policy states it.
+        // The policy or the tool states it.
         (_, Quality::Score, Better::Lower) => Some(Quality::Error),
+        (_, Quality::Loss | Quality::Error | Quality::Failures, Better::Higher) => None,
         _ => Some(quality),
     }
 }
@@ -46,7 +50,7 @@ fn lint(base: &Benchmark, head: &Benchmark, name: &str, quality: Quality) -> Opt
     let badness = |value: f64| match quality {
         Quality::Score => -value,
         Quality::Similarity => 1.0 - value,
-        Quality::Error | Quality::Failures | Quality::Checksum => value,
+        Quality::Loss | Quality::Error | Quality::Failures | Quality::Checksum => value,
     };
     let ordered = |mut values: Vec<f64>| -> Option<[f64; 2]> {
         values.sort_by(|one, two| badness(*one).total_cmp(&badness(*two)));
@@ -59,7 +63,8 @@ fn lint(base: &Benchmark, head: &Benchmark, name: &str, quality: Quality) -> Opt
     };
     let detail = |[was, now]: [String; 2]| format!("`{name}` {was} → {now}");
     if quality == Quality::Checksum {
-        let differs = |one: f64, two: f64| (one - two).abs() > SUMMATION * one.abs();
+        let rounding = if counted { 0.0 } else { SUMMATION };
+        let differs = |one: f64, two: f64| (one - two).abs() > rounding * one.abs();
         // It may depend on the number of iterations.
         let is_constant = !differs(before[0], before[1]);
         let other = after.into_iter().find(|value| is_constant && differs(before[0], *value))?;
@@ -70,7 +75,9 @@ fn lint(base: &Benchmark, head: &Benchmark, name: &str, quality: Quality) -> Opt
         let least = match quality {
             Quality::Error | Quality::Failures if counted => base,
             Quality::Error | Quality::Similarity if head <= ROUNDING_ERROR => 9.0 * base.max(EXACT),
-            _ => ROUNDING * base.abs(),
+            Quality::Error | Quality::Failures | Quality::Similarity => base,
+            Quality::Loss => OF_LOSS * base.abs(),
+            Quality::Score | Quality::Checksum => ROUNDING * base.abs(),
         };
         head > base && head - base >= least
     };

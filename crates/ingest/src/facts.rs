@@ -181,7 +181,7 @@ const OUTCOMES: &str =
     "failed failures errored diverged crashed aborted killed oom mismatched segfault skipped unsupported";
 
 /// Other words of a remark that say that a result is not right.
-const DOUBTS: &str = "nan inf differ differs unverified unsuccessful ng ko nok";
+const DOUBTS: &str = "nan inf differ differs unverified unsuccessful nok";
 
 /// Returns whether a field with this name holds a number that a program computed.
 fn is_result(name: &str) -> bool {
@@ -237,14 +237,17 @@ fn incomplete(lower: &str) -> Option<&str> {
 }
 
 /// Units in labels; a measurement may change its unit.
-const LABEL_UNITS: &str = "kb mb gb tb kib mib gib tib flops mflops gflops tflops hz khz mhz ghz";
+const LABEL_UNITS: &str = "kb mb gb tb kib mib gib tib flop kflop mflop gflop tflop flops kflops mflops gflops tflops \
+    op kop mop gop ops kops mops gops hz khz mhz ghz";
 
 /// Returns the words of a label that are equal in all runs of one experiment: its numbers, units, versions, hashes and
 /// paths are left out.
 pub(super) fn label_words(label: &str) -> String {
     let is_kept = |word: &String| {
         let rest = word.strip_prefix('v').unwrap_or(word);
-        let is_hash = word.len() > 6 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+        // `git describe` puts a `g` before the hash.
+        let hash = word.strip_prefix('g').unwrap_or(word);
+        let is_hash = hash.len() > 6 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
         let is_unit = time_unit(word).is_some() || is_in(LABEL_UNITS, word);
         !rest.starts_with(|c: char| c.is_ascii_digit()) && word.len() > 1 && !is_hash && !is_unit
     };
@@ -286,7 +289,9 @@ fn denial(lower: &str) -> Option<&str> {
 
 /// Returns whether a remark reports a failure: `FAILED`, `error: no device`, `diverged at step 3`.
 fn reports_failure(remark: &str) -> bool {
-    if remark.lines().any(|line| is_crash(line.trim())) {
+    // In a longer remark, these words can mean something else (`ko: Korean`).
+    let is_alone = is_in("ng ko inf", &remark.trim().to_lowercase());
+    if is_alone || remark.lines().any(|line| is_crash(line.trim())) {
         return true;
     }
     let remark = remark.trim_start_matches(|c: char| !c.is_alphanumeric());

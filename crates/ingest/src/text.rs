@@ -230,7 +230,13 @@ pub(super) fn problems(text: &str) -> Vec<Lint> {
 
 /// Returns a finding for each crash or problem that a program's log states although the program succeeded.
 pub fn logged_problems(log: &str) -> Vec<Lint> {
-    let crash = crash(log, false).map(|lint| Lint::new(LintCode::ReportedProblem, lint.detail));
+    // Process IDs and times differ between processes that report the same.
+    let constant =
+        |word: &str| if word.bytes().any(|byte| byte.is_ascii_digit()) { "…" } else { word }.to_owned();
+    let crash = plain_lines(log).find(|line| is_crash(line)).map(|line| {
+        let line = line.split_whitespace().map(constant).collect::<Vec<_>>().join(" ");
+        Lint::new(LintCode::ReportedProblem, format!("the log says `{}`", excerpt(&line, 80)))
+    });
     crash.into_iter().chain(problems(log)).collect()
 }
 

@@ -19,7 +19,7 @@ use std::ffi::OsString;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
@@ -333,18 +333,24 @@ impl PreparedCommand {
 
     /// Notes when a process that has just ended was running.
     fn note_end(&self, finished: &Finished) {
+        /// The times of files may be so much older than the clock.
+        const TICK: Duration = Duration::from_millis(10);
         let now = SystemTime::now();
         let mut ran = self.ran.lock().unwrap_or_else(PoisonError::into_inner);
-        ran.push(now.checked_sub(finished.wall).unwrap_or(now)..now);
+        ran.push(now.checked_sub(finished.wall + TICK).unwrap_or(now)..now);
     }
 
-    /// Returns whether one of its processes, or its build or `setup`, was running at this time.
-    fn was_running(&self, at: SystemTime) -> bool {
+    /// Returns whether its build or `setup` was running at this time.
+    fn was_prepared(&self, at: SystemTime) -> bool {
         let set_up = self.setup_began.get().zip(self.set_up.get()).filter(|_| self.spec.setup.is_some());
-        let ran = self.ran.lock().unwrap_or_else(PoisonError::into_inner);
         set_up.is_some_and(|(began, ended)| (*began..*ended).contains(&at))
             || (self.began..self.built_by).contains(&at)
-            || ran.iter().any(|ran| ran.contains(&at))
+    }
+
+    /// Returns whether one of its processes was running at this time.
+    fn was_running(&self, at: SystemTime) -> bool {
+        let ran = self.ran.lock().unwrap_or_else(PoisonError::into_inner);
+        ran.iter().any(|ran| ran.contains(&at))
     }
 
     /// Runs `setup` and the warm-up processes, and returns the last of these. A failure of `setup` stops the

@@ -97,7 +97,7 @@ pub(in crate::pipeline) async fn observe(
                 other_preparation(host, (reference, of_base), (command, of_head)).await.into_iter().collect();
             lints.extend(kept_state(of_base, of_head));
             lints.extend(others_sources::read_by_base(host, (reference, of_base), command).await);
-            lints.extend(others_sources::made_by_head(of_base, &head.commands));
+            lints.extend(others_sources::made_by_head((reference, of_base), of_head, &head.commands));
             lints.extend(other_sources(host, (reference, of_base), (command, of_head)).await);
             command.observed.get_or_init(|| lints);
         }
@@ -180,7 +180,8 @@ impl PreparedCommand {
                 named: BTreeMap::new(),
             });
             file.by_process |= by_process;
-            if by_process && path.is_file() && !has_digest(path) {
+            let in_cache = path.parent().is_some_and(|folder| folder.ends_with(PYTHON_CACHE));
+            if by_process && path.is_file() && !in_cache && !has_digest(path) {
                 file.named.insert(without_digits(path), path.clone());
             }
         }
@@ -226,7 +227,8 @@ fn has_digest(path: &Path) -> bool {
     });
     words.any(|word| {
         let digits = word.bytes().filter(u8::is_ascii_digit).count();
-        word.len() >= 16 && digits >= 2 && digits < word.len()
+        let is_hex = word.bytes().all(|byte| byte.is_ascii_hexdigit());
+        word.len() >= 16 && digits >= 2 && digits < word.len() || word.len() >= 12 && digits > 0 && is_hex
     })
 }
 
@@ -286,6 +288,10 @@ async fn other_sources(
     let mut differing = Vec::new();
     for name in names(base, of_base).union(&names(head, of_head)) {
         let [first, second] = [base, head].map(|side| side.sources[0].join(name));
+        // Files of one side alone are those that its tools made, such as a virtual environment.
+        if !first.is_file() || !second.is_file() {
+            continue;
+        }
         let is_named = || head.named.keys().any(|(_, word)| head.folder.join(word) == second);
         let [of_base, of_head] =
             [file_state(&first, &host.digests).await, file_state(&second, &host.digests).await];

@@ -2,7 +2,7 @@
 //! library that both builds install in one place. Both sides are then equally fast, and a slower head looks equal.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::git::Repository;
@@ -57,16 +57,27 @@ pub(super) async fn read_by_base(
     None
 }
 
-/// The finding that base's process read a file that head's processes, build or `setup` wrote, which base's process
-/// did not write itself.
-pub(super) fn made_by_head(base: &ObservedProcess, head: &[PreparedCommand]) -> Option<Lint> {
-    let is_heads = |at: SystemTime| head.iter().any(|command| command.was_running(at));
-    let mut found = base.recent.iter().filter(|(path, _)| path.is_file() && !base.rewritten.contains(*path));
-    let (path, _) = found.find(|(_, at)| is_heads(**at))?;
-    let detail = format!(
-        "base's processes read `{}`, which head's processes, build or setup wrote, so both sides may run head's code, or \
-         head may change base's speed",
-        excerpt(&path.to_string_lossy(), LONGEST_NAME)
-    );
-    Some(Lint::new(LintCode::WorkloadChanged, detail))
+/// The finding that base's process read a file that head's build or `setup` wrote, or that head's processes wrote
+/// and don't use: such a file can only change base's speed. Files that both sides read and write are caches, which
+/// honest programs share, such as those of a GPU's driver.
+pub(super) fn made_by_head(
+    (base, observed): (&PreparedCommand, &ObservedProcess),
+    of_head: &ObservedProcess,
+    head: &[PreparedCommand],
+) -> Option<Lint> {
+    let is_any =
+        |at: SystemTime, of: fn(&PreparedCommand, SystemTime) -> bool| head.iter().any(|it| of(it, at));
+    let made = |(path, at): (&PathBuf, &SystemTime)| {
+        let is_shared = || of_head.read.contains(path) || observed.rewritten.contains(path);
+        let by = if is_any(*at, PreparedCommand::was_prepared) {
+            "head's build or setup wrote, so both sides may run head's code"
+        } else if is_any(*at, PreparedCommand::was_running) && !base.was_running(*at) && !is_shared() {
+            "head's processes wrote and don't use, so head may change base's speed"
+        } else {
+            return None;
+        };
+        let name = path.is_file().then(|| excerpt(&path.to_string_lossy(), LONGEST_NAME))?;
+        Some(Lint::new(LintCode::WorkloadChanged, format!("base's processes read `{name}`, which {by}")))
+    };
+    observed.recent.iter().find_map(made)
 }

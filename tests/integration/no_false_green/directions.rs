@@ -152,3 +152,33 @@ fn no_list_whose_units_contradict_its_direction_is_green() {
         judged(format, name, unit).expect_code(0);
     }
 }
+
+#[test]
+fn a_process_that_is_slower_than_a_declared_spread_allows_is_never_green() {
+    let file = |time: f64| {
+        let row = json!({
+            "name": "BM_a", "run_name": "BM_a", "run_type": "iteration", "repetitions": 1, "repetition_index": 0,
+            "threads": 1, "iterations": 10, "real_time": time, "cpu_time": time, "time_unit": "ms"
+        });
+        json!({"context": {"num_cpus": 64, "library_build_type": "release"}, "benchmarks": [row]}).to_string()
+    };
+    let mut greens = Greens::default();
+    for (files, factor) in [(3, 1.0), (3, 1.5), (5, 1.1), (5, 100.0)] {
+        let world = World::new();
+        for side in ["base", "head"] {
+            for number in 0..files {
+                let slow = if side == "head" && number == 1 { factor } else { 1.0 };
+                let nudge = if side == "head" { 0.001 } else { 0.0 };
+                let time = slow * (10.0 + 0.004 * f64::from(number) + nudge);
+                world.write(&format!("{side}/{number}.json"), file(time));
+            }
+        }
+        let outcome = world.run(["compare", "base", "head", "--between-cv", "0.5%", "--fail-on", FAIL_ON]);
+        if factor == 1.0 {
+            outcome.expect_code(0);
+        } else {
+            greens.check(&format!("one of {files} files takes {factor} x as long"), &outcome);
+        }
+    }
+    greens.none(3);
+}

@@ -224,3 +224,19 @@ fn work_that_head_moves_before_the_measured_process_is_never_green() {
     change.0.write("benchgate.toml", CONFIG);
     assert!(found(&gate()));
 }
+
+#[test]
+fn a_head_whose_processes_report_a_problem_on_stderr_is_never_green() {
+    let change = Change::new("rows", CONFIG);
+    for line in ["Segmentation fault (core dumped)", "ERROR: outputs do not match the reference"] {
+        change.bench(&format!("echo '{line}' >&2; rows"));
+        let outcome = change.strictly();
+        assert!(outcome.stdout.contains("reported-problem"), "{line}: {}", outcome.said());
+        assert_ne!(outcome.code, Some(0), "{line}");
+    }
+    // Many programs always report the same.
+    let change = Change::new("echo \"$$ ERROR: no GPU, Killed: line $$\" >&2; rows", CONFIG);
+    change.bench("echo \"$$ ERROR: no GPU, Killed: line $$\" >&2; rows; true");
+    let outcome = change.strictly();
+    assert!(!outcome.stdout.contains("reported-problem"), "{}", outcome.said());
+}

@@ -8,9 +8,11 @@ pub enum Quality {
     Score,
     /// A score that is 1 for a perfect result: `cosine`.
     Similarity,
-    /// More is worse: `loss`, `max_err`.
+    /// More is worse: `loss`, `perplexity`.
+    Loss,
+    /// A deviation, of which more is worse: `max_err`.
     Error,
-    /// A count of failures. A side that doesn't state it counted none.
+    /// A count of failures. A base that doesn't state it counted none.
     Failures,
     /// Any other value is another result.
     Checksum,
@@ -21,25 +23,26 @@ const FAILURES: &str =
     "failed failures nan nans mismatch mismatches mismatched crashes crashed timeouts oom diverged";
 
 /// Words that count failures in a name of which the other words are in [`OF_COUNTS`].
-const ERRORS: &str = "error errors failure fail fails err errs exceptions aborted aborts invalid wrong incorrect skipped inf infs";
+const ERRORS: &str =
+    "error errors failure fail fails err errs exceptions aborted aborts invalid wrong incorrect skipped";
 const OF_COUNTS: &str =
     "count counts num number n total of rate per op s sec second iteration check checks runtime is has";
 
-/// Words for values of which more is worse.
-const LOSSES: &str = "loss losses err errs error errors diff diffs difference differences rmse mse mae mape perplexity \
-    ppl wer cer bad wrong incorrect invalid";
+const LOSSES: &str = "loss losses perplexity ppl wer cer";
+const DEVIATIONS: &str = "err errs error errors diff diffs difference differences distance dissimilarity rmse mse mae \
+    mape bad wrong incorrect invalid";
 const SIMILARITIES: &str = "cosine similarity ssim correlation pearson spearman";
-const SCORES: &str = "accuracy acc score scores psnr snr f1 bleu rouge auc recall iou dice top1 top5 passed passing \
+const SCORES: &str = "accuracy score scores psnr snr f1 bleu rouge auc recall iou dice top1 top5 passed passing \
     success succeeded successful ok valid validated verified correct matches matched allclose";
 const CHECKSUMS: &str = "checksum checksums crc crc32 digest";
 
 /// Words for what a metric measures, also if it is the error or the difference of that.
 const MEASURED: &str = "time latency duration elapsed runtime std stddev stdev stderr var cv throughput bandwidth memory \
-    mem rss vram power energy temperature clock speedup slowdown flops gflops tflops qps fps rps";
+    mem rss vram power energy temperature clock speedup slowdown speculation flops gflops tflops qps fps rps";
 /// Words for settings.
 const SETTINGS: &str =
     "scale size threshold tolerance tol bound bounds limit mode type function weight length seed";
-const UNITS: &str = "ps ns us ms sec secs seconds kb mb gb kib mib gib bytes";
+const UNITS: &str = "ps ns us ms s sec secs second seconds kb mb gb kib mib gib bytes";
 
 impl Quality {
     /// Returns what a metric with this name states about the result; `None` for a measurement.
@@ -54,17 +57,22 @@ impl Quality {
         if any(FAILURES) || is_count && !matches!(words.as_slice(), ["error" | "err"]) {
             return Some(Self::Failures);
         }
-        let has_unit = words.last().is_some_and(|word| is_in(UNITS, word)) && !words.contains(&"per");
-        if any(MEASURED) || any(SETTINGS) || has_unit {
+        // Also a rate: `matches/s`, `crc32_per_second`.
+        let has_unit = words.last().is_some_and(|word| is_in(UNITS, word));
+        // The score of a whole benchmark is how fast it is.
+        if matches!(words.as_slice(), ["score" | "scores"]) || any(MEASURED) || any(SETTINGS) || has_unit {
             return None;
         }
         let known = [
-            (LOSSES, Self::Error),
+            (LOSSES, Self::Loss),
+            (DEVIATIONS, Self::Error),
             (SIMILARITIES, Self::Similarity),
             (SCORES, Self::Score),
             (CHECKSUMS, Self::Checksum),
         ];
-        known.into_iter().find(|(words, _)| any(words)).map(|(_, quality)| quality)
+        let found = known.into_iter().find(|(words, _)| any(words)).map(|(_, quality)| quality);
+        // `top1_acc`, but not `acc_cycles`.
+        found.or_else(|| (words.last() == Some(&"acc")).then_some(Self::Score))
     }
 }
 
@@ -93,8 +101,12 @@ mod tests {
                 "errors error_count failures nan_count NaNs errors/op failed_requests fail_rate",
                 Quality::Failures,
             ),
-            ("error max_error relErr loss max_abs_diff bad_pixels verification-errors", Quality::Error),
-            ("accuracy top1 passed success_rate valid_rows F1", Quality::Score),
+            (
+                "error max_error relErr max_abs_diff bad_pixels verification-errors cosine_distance",
+                Quality::Error,
+            ),
+            ("loss val_loss perplexity", Quality::Loss),
+            ("accuracy top1 top1_acc passed success_rate valid_rows F1", Quality::Score),
             ("cosine cosine_similarity", Quality::Similarity),
             ("checksum", Quality::Checksum),
         ] {
@@ -103,7 +115,8 @@ mod tests {
             }
         }
         let measured = "page-faults cache_misses items-per-second inflight latency_error std_err time_diff diff_ms p99 \
-            branch-misses gc.alloc.rate.norm bytes_per_second iterations precision depth validation_s pass hits loss_scale
+            branch-misses gc.alloc.rate.norm bytes_per_second iterations precision depth validation_s pass hits loss_scale inf/s inf_per_sec \
+            matches/s crc32_per_second acc_cycles bad_speculation score
             error_tolerance";
         for name in measured.split_ascii_whitespace() {
             assert_eq!(Quality::of_name(name), None, "{name}");

@@ -197,18 +197,25 @@ impl Observer {
             }
             Call::Look { path, .. } => named(request, path)?.for_each(|path| self.notes.read(path)),
             Call::Bind => {
-                let mut family = [0; 2];
-                memory(request)?.read_exact_at(&mut family, request.data.args[1])?;
-                if [libc::AF_INET, libc::AF_INET6].contains(&i32::from(u16::from_ne_bytes(family))) {
+                let mut start = [0; 4];
+                // The call fails if the address can't be read.
+                let is_read = memory(request)?.read_exact_at(&mut start, request.data.args[1]).is_ok();
+                let [family, port] = [[start[0], start[1]], [start[2], start[3]]];
+                let family = i32::from(u16::from_ne_bytes(family));
+                // The kernel chooses a free port for port 0.
+                if is_read && [libc::AF_INET, libc::AF_INET6].contains(&family) && port != [0, 0] {
                     self.notes.use_memory("ports of the network");
                 }
             }
             Call::Attributes(path) => {
-                let of_descriptor =
-                    || read_link(format!("/proc/{}/fd/{}", request.pid, request.data.args[0]));
+                let of_descriptor = || {
+                    let descriptor = request.data.args[0] as u32 as RawFd;
+                    read_link(format!("/proc/{}/fd/{descriptor}", request.pid)).ok()
+                };
                 let paths: Vec<PathBuf> = match path {
                     Some(path) => named(request, path)?.collect(),
-                    None => vec![of_descriptor()?],
+                    // The call fails if the descriptor is not open.
+                    None => of_descriptor().into_iter().collect(),
                 };
                 // The descriptors of sockets and pipes have no path.
                 for path in paths.into_iter().filter(|path| path.is_absolute()) {

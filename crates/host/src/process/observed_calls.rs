@@ -37,7 +37,7 @@ pub(super) enum Call {
     },
     /// The call binds a socket to an address, which may be taken for a while after the process.
     Bind,
-    /// The call reads extended attributes of a file or folder. Without a path, the first argument is its
+    /// The call reads or changes extended attributes, or learns whether there are any, of a file or folder. Without a path, the first argument is its
     /// descriptor.
     Attributes(Option<Named>),
     /// The call creates something that is not a regular file, and fails if the name exists.
@@ -148,6 +148,12 @@ const CALLS: &[(libc::c_long, Call)] = &[
     (libc::SYS_lgetxattr, Call::Attributes(Some(plain(0)))),
     (libc::SYS_listxattr, Call::Attributes(Some(plain(0)))),
     (libc::SYS_llistxattr, Call::Attributes(Some(plain(0)))),
+    (libc::SYS_setxattr, Call::Attributes(Some(plain(0)))),
+    (libc::SYS_lsetxattr, Call::Attributes(Some(plain(0)))),
+    (libc::SYS_removexattr, Call::Attributes(Some(plain(0)))),
+    (libc::SYS_lremovexattr, Call::Attributes(Some(plain(0)))),
+    (libc::SYS_fsetxattr, Call::Attributes(None)),
+    (libc::SYS_fremovexattr, Call::Attributes(None)),
     (libc::SYS_fgetxattr, Call::Attributes(None)),
     (libc::SYS_flistxattr, Call::Attributes(None)),
     (libc::SYS_mkdirat, Call::Make(at(0))),
