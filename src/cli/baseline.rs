@@ -53,7 +53,7 @@ enum BaselineCommand {
     Verify,
 }
 
-/// Store a run as a session
+/// Store a measured session
 ///
 /// Compares the run with the stored sessions, prints that comparison, and stores the run. A run that is red, failed,
 /// wrong, unverified or undecided (for example on a disturbed machine) is stored too, and excluded from the baseline
@@ -435,7 +435,7 @@ fn consequences(sessions: &AcceptedSessions) -> String {
         let counts: Vec<String> =
             causes.chunk_by(|a, b| a == b).map(|same| format!("{} {}", same.len(), same[0])).collect();
         text.push_str(&format!(
-            "released although it is not a slowdown ({}): {name}: {}\n",
+            "released, but not for a slowdown ({}): {name}: {}\n",
             counts.join(", "),
             listed(reasons)
         ));

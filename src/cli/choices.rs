@@ -26,7 +26,7 @@ where
         .try_map(move |word| all.iter().copied().find(|value| name(*value) == word).ok_or("no such value"))
 }
 
-/// Parses a variant of an enum, whose documentation becomes the description in `--help`.
+/// Parses an enum's variant, whose documentation becomes its description in `--help`.
 pub fn documented<T>() -> impl TypedValueParser<Value = T>
 where
     T: Copy + EnumMessage + Into<&'static str> + VariantArray + Send + Sync + 'static,

@@ -22,7 +22,7 @@ const LARGEST_DEFINITION: u64 = 16 << 20;
 
 /// Write a benchgate.toml for another project's test suites
 ///
-/// Prints every definition that the configuration can't hold, one per line, with the reason.
+/// Prints every setting that benchgate.toml can't express, one per line, with the reason.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   benchgate import iree-test-suites iree-test-suites

@@ -532,7 +532,8 @@ fn unreadable(error: &ingest::IngestError) -> CliError {
 /// The bytes, decompressed if they are compressed.
 pub fn contents<'a>(bytes: &'a [u8], path: &str) -> Result<Cow<'a, [u8]>, CliError> {
     ingest::decompressed(bytes, path).map_err(|error| {
-        CliError::input(format!("failed to {error}")).hint("decompress it to check its content")
+        CliError::input(format!("failed to {error}"))
+            .hint("check it with `gzip -t` or `zstd -t`, or decompress it")
     })
 }
 

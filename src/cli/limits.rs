@@ -45,7 +45,7 @@ enum LimitsCommand {
 struct Propose {
     #[command(flatten)]
     shelf: ShelfArgs,
-    /// Share of sessions of unchanged code that may exceed any of the limits
+    /// Maximum share of sessions of unchanged code that exceed a limit
     #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = rate)]
     rate: f64,
     /// Assume no distribution, which needs more sessions; the default assumes that times are log-normal

@@ -266,7 +266,7 @@ impl From<StoreError> for CliError {
                     .hint("`benchgate baseline verify` lists every damaged file");
             }
             StoreError::Git(GitError::Credentials { .. }) => Some(
-                "give a token that may write contents in BENCHGATE_TOKEN; in a workflow, `permissions: contents: \
+                "set BENCHGATE_TOKEN to a token that may write contents; in a workflow, `permissions: contents: \
                  write` and `GITHUB_TOKEN: ${{ github.token }}`",
             ),
             StoreError::Git(GitError::PushRefused { .. }) => Some(

@@ -220,7 +220,7 @@ static LIMIT: Section = Section {
             ValueKind::Magnitude,
             "Largest value: a duration for metrics of time, otherwise a number in the metric's unit.",
         ),
-        optional("min", ValueKind::Magnitude, "Smallest value, for rates."),
+        optional("min", ValueKind::Magnitude, "Minimum, mostly for rates."),
         optional(
             "testbed",
             ValueKind::Glob,

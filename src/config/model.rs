@@ -149,7 +149,7 @@ table! {
     head "flags" => flags: Vec<String>, LINES, "Compile flags added after the target's.";
     head "tags" => tags: Vec<String>, NAMES, "Groups that the model belongs to, for `--tag`.";
     "dispatch-repeats" => dispatch_repeats: u32 = 1, COUNT,
-        "Compiles every dispatch this many times in a row and divides the time by it, so that very short kernels \
+        "Runs every dispatch this many times in a row and divides the time by that, so that very short kernels \
         can be timed. For modules that are one chain of dispatches; a dispatch that updates a buffer in place gives \
         different results when repeated, which verification reports.";
     head "targets" => targets: Vec<String>, NAMES, "Names of the targets that the model runs on; all of \

@@ -40,7 +40,8 @@ impl<'a> RemoteFiles<'a> {
             is_complete = false;
             self.missing.insert(url.to_owned());
         }
-        let why = "no SHA-256 of its files is recorded, which an [[artifact]] needs; `--fetch` downloads and records them";
+        let why =
+            "[[artifact]] needs the SHA-256 of the test's files; `--fetch` downloads them and records it";
         if is_complete { Ok(()) } else { Err(why.to_owned()) }
     }
 

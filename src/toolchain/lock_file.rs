@@ -1,5 +1,5 @@
-//! Reads and writes a lock as a file next to the configuration. It is TOML with one sorted line per wheel, so
-//! that a review shows what changed.
+//! Reads and writes a lock as a file next to the configuration. It is TOML with a line per wheel, sorted, so that
+//! a review shows what changed.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};

@@ -17,7 +17,7 @@ use super::stored::likely_base;
 use super::{CliError, Terminal, runtime};
 use templates::{Answers, Template};
 
-/// Write a suite and the workflows that measure, publish and store it
+/// Write a suite, and workflows that measure it and publish its results
 ///
 /// Writes benchgate.toml with an example that runs. In a released version, or with --action, it also writes
 /// four workflows: one measures every pull request with a read-only token, one publishes the results without

@@ -123,7 +123,7 @@ lint_codes! {
     Disturbed "disturbed" Note Measuring,
         "Another program or a reduced clock disturbed processes of both sides alike, or too few of one side to \
         affect its result.",
-        "Run nothing else on the machine; the detail names the processes.";
+        "Run nothing else on the machine; the finding names the programs.";
     PowerCapped "power-capped" Note Measuring,
         "The device lowered its clock to stay within its power limit.",
         "No action is needed if it affects both sides; locking the clock below the limit avoids it.";

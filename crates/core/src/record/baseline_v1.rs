@@ -161,7 +161,7 @@ pub struct AcceptanceFile {
     pub created: String,
     /// File name of the first run of the new normal, without `.json`. Runs are no longer compared with older ones.
     pub from: String,
-    /// Glob over benchmark names; absent if it holds for every benchmark.
+    /// Glob over benchmark names; absent if all benchmarks are accepted.
     #[schemars(with = "Option<String>")]
     pub benchmark: Option<BenchmarkGlob>,
     pub who: String,

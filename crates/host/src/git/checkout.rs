@@ -39,7 +39,10 @@ impl std::fmt::Display for Notice {
                 write!(f, "{path:?} is stored in git-lfs; only its pointer was checked out")
             }
             Self::EscapingLink(path) => {
-                write!(f, "{path:?} leads out of the repository through another link and was left out")
+                write!(
+                    f,
+                    "the link {path:?} leads out of the repository through another one and was left out"
+                )
             }
         }
     }
