@@ -109,7 +109,7 @@ fn other_statistics(base: &Benchmark, head: &Benchmark) -> Option<String> {
     let differing = base.metrics.iter().find_map(|series| {
         let (was, now) = stated(series).zip(stated(head.metric(&series.metric.name)?))?;
         let differs = was[..2] != now[..2] || was[2] && !now[2];
-        differs.then(|| (&series.metric.name, [was, now]))
+        differs.then_some((&series.metric.name, [was, now]))
     });
     let (name, sides) = differing?;
     let [was, now] = sides.map(|stated| {
