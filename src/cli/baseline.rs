@@ -226,10 +226,8 @@ fn update(
     let mut updated = store::update(files, &file, &writing)?;
     say_faults(&updated.faults, terminal);
     if updated.comparison.is_none() && !updated.notes.is_empty() {
-        terminal.note(
-            "note: the history starts with this session, because no stored one can be compared with it",
-        );
-        updated.notes.iter().for_each(|note| terminal.note(note));
+        terminal.note("note: no stored session can be compared with this one");
+        updated.notes.iter().for_each(|note| terminal.note(&format!("note: {note}")));
     }
     let code = match code_of(&updated.quarantine) {
         _ if args.policy.warn_only => ExitCode::Pass,

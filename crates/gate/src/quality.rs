@@ -8,7 +8,7 @@ use super::rules::Rules;
 /// Share of a score by which a worse one must differ from it.
 const ROUNDING: f64 = 0.01;
 
-/// The same for a loss, which differs between runs with other seeds.
+/// Share of a loss by which a worse one must differ from it: losses depend on random seeds.
 const OF_LOSS: f64 = 0.1;
 
 /// Errors up to this size may come from rounding, so that only one ten times as large is worse.
@@ -73,8 +73,9 @@ fn lint(base: &Benchmark, head: &Benchmark, name: &str, quality: Quality) -> Opt
     }
     let is_worse = |head: f64, base: f64| {
         let least = match quality {
-            Quality::Error | Quality::Failures if counted => base,
-            Quality::Error | Quality::Similarity if head <= ROUNDING_ERROR => 9.0 * base.max(EXACT),
+            Quality::Error | Quality::Similarity if !counted && head <= ROUNDING_ERROR => {
+                9.0 * base.max(EXACT)
+            }
             Quality::Error | Quality::Failures | Quality::Similarity => base,
             Quality::Loss => OF_LOSS * base.abs(),
             Quality::Score | Quality::Checksum => ROUNDING * base.abs(),

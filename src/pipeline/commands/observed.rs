@@ -38,7 +38,7 @@ pub(super) struct ObservedProcess {
     /// Files and folders outside the build folder that changed after base's build began and before this process
     /// started, with the time of their last change.
     pub(super) recent: BTreeMap<PathBuf, SystemTime>,
-    /// Those of them that this process changed too.
+    /// The files in `recent` that this process changed too.
     pub(super) rewritten: BTreeSet<PathBuf>,
 }
 
@@ -98,7 +98,7 @@ pub(in crate::pipeline) async fn observe(
             lints.extend(kept_state(of_base, of_head));
             lints.extend(others_sources::read_by_base(host, (reference, of_base), command).await);
             lints.extend(others_sources::made_by_head((reference, of_base), of_head, &head.commands));
-            lints.extend(other_sources(host, (reference, of_base), (command, of_head)).await);
+            lints.extend(changed_reads(host, (reference, of_base), (command, of_head)).await);
             command.observed.get_or_init(|| lints);
         }
     }
@@ -277,7 +277,7 @@ async fn other_preparation(
 
 /// The note that the processes read source files that differ between the sides and that no line of the command names:
 /// the program, or what it works on.
-async fn other_sources(
+async fn changed_reads(
     host: &Host<'_>,
     (base, of_base): (&PreparedCommand, &ObservedProcess),
     (head, of_head): (&PreparedCommand, &ObservedProcess),

@@ -58,8 +58,8 @@ pub(super) async fn read_by_base(
 }
 
 /// The finding that base's process read a file that head's build or `setup` wrote, or that head's processes wrote
-/// and don't use: such a file can only change base's speed. Files that both sides read and write are caches, which
-/// honest programs share, such as those of a GPU's driver.
+/// and don't use: such a file can only change base's speed. A file that both sides read, or that base's
+/// process writes too, may be a cache that honest programs share, such as that of a GPU's driver.
 pub(super) fn made_by_head(
     (base, observed): (&PreparedCommand, &ObservedProcess),
     of_head: &ObservedProcess,

@@ -37,8 +37,8 @@ pub(super) enum Call {
     },
     /// The call binds a socket to an address, which may be taken for a while after the process.
     Bind,
-    /// The call reads or changes extended attributes, or learns whether there are any, of a file or folder. Without a path, the first argument is its
-    /// descriptor.
+    /// The call reads or changes extended attributes of a file or folder, or learns whether there are any.
+    /// Without a path, the first argument is the descriptor.
     Attributes(Option<Named>),
     /// The call creates something that is not a regular file, and fails if the name exists.
     Make(Named),

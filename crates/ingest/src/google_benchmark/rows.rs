@@ -168,7 +168,7 @@ struct Family {
     coarse: bool,
     maybe_cut: bool,
     label: Option<String>,
-    /// The words that all labels have in common with the other side's.
+    /// The words of the labels, which must equal those of the other side.
     label_words: Option<String>,
     /// A problem that a label reports.
     problem: Option<Lint>,
@@ -594,8 +594,6 @@ impl Family {
         if self.coarse {
             lint(LintCode::RoundedTime, "a time is printed with fewer than three digits".to_owned());
         }
-        if self.maybe_cut {
-            lints.push(cut_line());
-        }
+        lints.extend(self.maybe_cut.then(cut_line));
     }
 }
