@@ -188,11 +188,9 @@ fn a_package_with_another_requirement_is_measured_and_a_change_of_its_meaning_ha
         mlp.replace(layer, &format!("{layer}        {}", layer.replace("layer", "more"))),
     );
     let outcome = gate();
-    assert_eq!(
-        outcome.code,
-        Some(0),
-        "nothing uses the new layer, so the programs are identical: {outcome:?}"
-    );
+    // Nothing uses the new layer. Two blocks on a busy machine may leave even that undecided.
+    assert!(matches!(outcome.code, Some(0 | 11)), "{outcome:?}");
+    assert!(outcome.said().contains("identical"), "{outcome:?}");
     world.write("nets/layers/mlp.py", mlp.replace("w'))", "w')) * 1.01"));
     let outcome = gate();
     assert_eq!(outcome.code, Some(13), "{outcome:?}");
