@@ -29,7 +29,7 @@ use super::interpreters::{Environments, Exporters};
 use super::memo::Memo;
 use super::plan::{self, Filter, PlannedBenchmark, Shard, SideInput};
 use super::prepare::{build, check};
-use super::slots::{Effort, Slots, processors};
+use super::slots::{Slots, processors};
 use super::stage::Prepared;
 use super::trace::Sources;
 use super::unchanged::Unchanged;
@@ -356,7 +356,6 @@ impl<'a> PreparedRun<'a> {
         stages: &[Stage],
         checked: bool,
     ) -> Result<Vec<PreparedSide<'a>>, PipelineError> {
-        let effort = Effort::begin();
         let steps = self.plans.iter().map(Vec::len).sum();
         for stage in stages.iter().filter(|_| steps > 0) {
             host.progress.on(Event::StageStarted { stage: *stage, steps });
@@ -384,9 +383,6 @@ impl<'a> PreparedRun<'a> {
             host.progress.on(Event::StageFinished { stage: *stage });
         }
         self.exporters.stop().await;
-        if let Some(text) = effort.end(steps) {
-            host.progress.on(Event::Note(&text));
-        }
         let mut guarded = GuardedFolders::default();
         let options = self.run.options;
         for side in &mut sides {

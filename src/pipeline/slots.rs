@@ -9,13 +9,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::available_parallelism;
-use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
-
-use crate::device;
-use crate::model::counted;
-use crate::process;
 
 /// The priority of a waiting job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -129,65 +124,10 @@ pub(super) fn processors() -> usize {
     available_parallelism().map_or(1, usize::from)
 }
 
-/// Measures how busy the processors are during preparation, to report idle ones.
-pub(super) struct Effort {
-    started: Instant,
-    processor_time: Duration,
-    /// Idle time of the machine. This time is needed because processors that are not busy with our work may
-    /// be used by other programs.
-    idle_time: Option<Duration>,
-}
-
-/// Minimum duration of a preparation, in seconds, that is worth a report.
-const LONG: f64 = 30.0;
-
-impl Effort {
-    pub(super) fn begin() -> Self {
-        Self {
-            started: Instant::now(),
-            processor_time: process::processor_time(),
-            idle_time: device::idle_time(),
-        }
-    }
-
-    /// The report, for example `preparing 34 benchmarks took 312.0 s and used 93 % of the time of 2
-    /// processors; 4 % was idle`. `None` if preparing was short.
-    pub(super) fn end(self, benchmarks: usize) -> Option<String> {
-        let wall = self.started.elapsed().as_secs_f64();
-        if wall < LONG {
-            return None;
-        }
-        let used = process::processor_time().saturating_sub(self.processor_time).as_secs_f64();
-        let processors = processors();
-        let benchmarks = counted(benchmarks, "benchmark");
-        let percent = |spent: f64| 100.0 * spent / (wall.max(f64::EPSILON) * processors as f64);
-        let busy = percent(used);
-        let idle = device::idle_time().zip(self.idle_time).map(|(now, then)| now.saturating_sub(then));
-        let idle =
-            idle.map(|idle| format!("; {:.0} % was idle", percent(idle.as_secs_f64()))).unwrap_or_default();
-        Some(format!(
-            "preparing {benchmarks} took {wall:.1} s and used {busy:.0} % of the time of {}{idle}",
-            counted(processors, "processor")
-        ))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use futures_util::FutureExt;
-
-    #[test]
-    fn a_long_preparation_says_how_busy_it_kept_the_machine() {
-        assert_eq!(Effort::begin().end(34), None);
-        let started = Instant::now().checked_sub(Duration::from_secs(40)).unwrap();
-        let text = Effort { started, ..Effort::begin() }.end(34).unwrap();
-        assert!(
-            text.starts_with("preparing 34 benchmarks took 40.0 s and used ")
-                && text.ends_with(" % was idle"),
-            "{text}"
-        );
-    }
 
     /// Polls a future once.
     fn ready<T>(future: &mut std::pin::Pin<Box<impl Future<Output = T>>>) -> Option<T> {

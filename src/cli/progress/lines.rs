@@ -84,8 +84,10 @@ impl StageCount {
     }
 }
 
-/// Time without a line after which the running stage is reported, so that a log shows signs of life.
+/// Shortest time without a line after which the running stage is reported, so that a log shows signs of life.
 const NOW_AND_THEN: Duration = Duration::from_secs(30);
+/// Longest such time. CI systems that end silent jobs wait for ten minutes.
+const AT_MOST: Duration = Duration::from_secs(300);
 /// Time without a line after which a look is reported. In a small suite, looks follow each other quickly.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(20);
 
@@ -120,7 +122,8 @@ impl<W: Write> LineState<W> {
     }
 
     fn say_how_far(&mut self) {
-        if self.said.elapsed() < NOW_AND_THEN {
+        // A long run is reported less often, so that its result isn't buried.
+        if self.said.elapsed() < (self.began.elapsed() / 2).clamp(NOW_AND_THEN, AT_MOST) {
             return;
         }
         // Stages overlap, and a stage begins before its first step can start. Stages with running steps are
@@ -353,6 +356,26 @@ mod tests {
             said_after(NOW_AND_THEN, &[&silent[..], &standing].concat()),
             ["benchmark 1/4: a head block 1; next look in about 20 s; at most 95 s left"]
         );
+    }
+
+    #[test]
+    fn a_run_of_hours_is_reported_less_often() {
+        let lines = Lines::new(Vec::new());
+        let stage = Stage::Benchmark;
+        lines.on(Event::StageStarted { stage, steps: 4 });
+        lines.on(Event::StepStarted { stage, what: "a head block 1" });
+        let printed = |so_far: Duration, silence: Duration| {
+            let mut state = lock(&lines.state);
+            let now = Instant::now();
+            (state.began, state.said) = (now - so_far, now - silence);
+            state.say_how_far();
+            !std::mem::take(&mut state.out).is_empty()
+        };
+        let minutes = |count: u64| Duration::from_secs(60 * count);
+        assert!(!printed(minutes(4), minutes(1)));
+        assert!(printed(minutes(4), minutes(2)));
+        assert!(!printed(minutes(180), minutes(4)));
+        assert!(printed(minutes(180), minutes(5)));
     }
 
     #[test]

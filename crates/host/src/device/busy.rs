@@ -113,21 +113,6 @@ pub fn load_average() -> Vec<f64> {
     parse(&fs::read_to_string(counters("loadavg")).unwrap_or_default())
 }
 
-/// Total idle time of the machine's processors since boot; `None` if the kernel does not report it.
-pub fn idle_time() -> Option<Duration> {
-    let ticks = nix::unistd::sysconf(nix::unistd::SysconfVar::CLK_TCK).ok().flatten()?;
-    let ticks_per_second = f64::from(i32::try_from(ticks).ok()?);
-    idle_ticks(&fs::read_to_string(counters("stat")).ok()?)
-        .map(|ticks| Duration::from_secs_f64(ticks / ticks_per_second))
-}
-
-/// The sum of `idle` and `iowait` on the line that adds up all processors.
-fn idle_ticks(stat: &str) -> Option<f64> {
-    let numbers = stat.lines().next()?.strip_prefix("cpu ")?.split_whitespace();
-    let numbers: Vec<f64> = numbers.map_while(|number| number.parse().ok()).collect();
-    Some(numbers.get(3)? + numbers.get(4)?)
-}
-
 fn parse(text: &str) -> Vec<f64> {
     text.split(' ').take(3).map_while(|number| number.parse().ok()).collect()
 }
@@ -167,13 +152,6 @@ mod tests {
     fn this_machine_counts() {
         assert!(Busy::now(None).is_some());
         assert!(own_time() > Duration::ZERO);
-    }
-
-    #[test]
-    fn idle_and_waiting_for_a_disk_are_one() {
-        assert_eq!(idle_ticks("cpu  10 20 30 400 50 0 0 0 0 0\ncpu0 1 2 3 4 5 0 0 0 0 0\n"), Some(450.0));
-        assert_eq!(idle_ticks("cpu0 1 2 3 4 5\n"), None);
-        assert!(idle_time().is_some());
     }
 
     #[test]

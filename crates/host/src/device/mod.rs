@@ -14,7 +14,7 @@ use std::path::Path;
 
 use nix::sys::statvfs::statvfs;
 
-pub use busy::{Usage, idle_time, load_average, usage_now};
+pub use busy::{Usage, load_average, usage_now};
 pub use clocks::{ClockHold, Leftover, hold_clocks, leftover_locks, undo_leftovers};
 pub use gpu::{Choice, Gpu, GpuReading, Gpus, Limit, accelerator, choose};
 pub use host_lock::{DeviceError, HostLock, lock, lock_host, measuring_now};

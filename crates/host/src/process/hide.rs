@@ -1,11 +1,8 @@
-//! Protects secrets in benchgate's own process, and reports its processor time.
+//! Protects secrets in benchgate's own process.
 
 use std::ffi::{CStr, OsString, c_char};
-use std::time::Duration;
 
 use nix::sys::prctl;
-use nix::sys::resource::{Usage, UsageWho, getrusage};
-use nix::sys::time::TimeVal;
 
 unsafe extern "C" {
     /// The C library's list of environment variables. The variables that the process was started with are in the
@@ -41,21 +38,6 @@ pub unsafe fn take_variable(name: &str) -> Option<OsString> {
         std::env::remove_var(name);
     }
     Some(value)
-}
-
-/// Processor time of benchgate and of all its child processes that have ended.
-pub fn processor_time() -> Duration {
-    let of = |who| getrusage(who).as_ref().map_or(Duration::ZERO, spent);
-    of(UsageWho::RUSAGE_SELF) + of(UsageWho::RUSAGE_CHILDREN)
-}
-
-fn spent(usage: &Usage) -> Duration {
-    let seconds = |time: TimeVal| Duration::try_from_secs_f64(f64_of(time)).unwrap_or_default();
-    seconds(usage.user_time()) + seconds(usage.system_time())
-}
-
-fn f64_of(time: TimeVal) -> f64 {
-    time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6
 }
 
 #[cfg(test)]

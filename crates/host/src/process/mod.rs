@@ -30,7 +30,7 @@ mod supervisor;
 pub use cancel::{Cancel, Interrupts, interrupts};
 pub use cgroup::{Containment, containment};
 pub use command::{Command, Exit, Finished, ProcessError, shell_word};
-pub use hide::{hide_memory, processor_time, take_variable};
+pub use hide::{hide_memory, take_variable};
 pub use opened::Opened;
 pub use output::LOG_CUT;
 pub use run::run;

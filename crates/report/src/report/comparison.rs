@@ -272,10 +272,7 @@ fn busy<'a>(view: &View<'a>) -> Option<Block<'a>> {
         let time = view.reported.iter().find(is_same)?;
         Some(name(row).say(format!(" {}", time.effect()?)))
     };
-    let text = Text::from(
-        "Other programs used the processors on both sides: times include waiting for them, so the size of a \
-         change is uncertain",
-    );
+    let text = Text::from("Other programs used the processors, so the size of a change is uncertain");
     let hidden = hidden
         .into_iter()
         .filter_map(|time| Some(Text::named(time.name).say(format!(" {}", time.effect()?))));
