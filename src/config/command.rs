@@ -41,9 +41,9 @@ table! {
              the format is detected, and a command whose output has no known format is timed as a \
              whole.";
     "rows" => rows: Vec<String>, LINES,
-        "Names of the benchmarks that the command prints and that count, as the tool prints them; each \
-        process must print them all. By default all \
-             that are printed count. `publish` needs these names, because otherwise a forged result could leave a benchmark out.";
+        "Names of the benchmarks that count, as the tool prints them; each process must print them all. By \
+        default all printed benchmarks count. `publish` needs these names: otherwise a forged result could \
+        leave out a benchmark.";
     "metrics" => metrics: Vec<String>, LINES,
         "Names of the metrics that count, such as `latency` or `items_per_second`; each benchmark must have them all. By default all count.";
     "outputs" => outputs: Vec<String>, LINES,

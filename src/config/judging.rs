@@ -118,9 +118,9 @@ const DIRECTIONS: &[&str] = &[Better::Lower.as_str(), Better::Higher.as_str()];
 
 static METRIC: Section = Section {
     title: "[gate.metric.<name>]",
-    doc: "The name is one of {metrics}, or another tool's metric. A metric without a table keeps its default: \
-          another tool's metric decides for benchmarks without a time and is informational for others, and a \
-          built-in metric also decides for benchmarks that measure nothing else.",
+    doc: "The name is one of {metrics}, or another tool's metric. A metric without a table keeps its \
+    default. Another tool's metric decides for benchmarks without a time and is informational for others. A \
+    built-in metric also decides for benchmarks that measure nothing else.",
     fields: &[
         FLOOR,
         FLOOR_ABSOLUTE,
@@ -129,8 +129,8 @@ static METRIC: Section = Section {
         optional(
             "better",
             ValueKind::Choice(DIRECTIONS),
-            "The better direction of another tool's metric. Without it the name or the unit has to state it \
-             (`tokens/s`, `GFLOPS`, `ms/step`); otherwise a change is inconclusive.",
+            "The better direction of another tool's metric. Without this key the name or unit must state the \
+            direction (`tokens/s`, `GFLOPS`, `ms/step`); otherwise a change is inconclusive.",
         ),
     ],
 };
@@ -155,7 +155,7 @@ static OVERRIDE: Section = Section {
 
 static WAIVER: Section = Section {
     title: "[[waiver]]",
-    doc: "A reviewed exception: until the given day, matching rows don't count, whatever their verdict is. \
+    doc: "A reviewed exception: through the given day, matching rows don't count, whatever their verdict. \
     They stay visible. See docs/troubleshooting.md.",
     fields: &[
         required(
@@ -181,8 +181,9 @@ static WAIVER: Section = Section {
 
 static EXPECT: Section = Section {
     title: "[[expect]]",
-    doc: "Benchmarks that are known to fail. They pass while they fail as expected on both sides; one that works is an \
-          error, so that a fixed benchmark is noticed. A change that removes an expectation has to make its benchmarks work.",
+    doc: "Benchmarks that are known to fail. They pass while they fail as expected on both sides. A \
+    benchmark that works is an error, so that the fix is noticed. A change that removes an expectation must \
+    make its benchmarks work.",
     fields: &[
         required(
             "benchmark",
@@ -201,13 +202,12 @@ static EXPECT: Section = Section {
 
 static LIMIT: Section = Section {
     title: "[[limit]]",
-    doc: "An absolute limit for a metric, in addition to the comparison with base and independent of base's value. \
-          It applies to the median over head's processes. A row is red (`limit-exceeded`) if that median is beyond the \
-          limit by a test that shares `alpha` among all limits. It is inconclusive if the processes don't \
-          show on which side of the limit the median is; more processes, or a limit further away, decide \
-          it. Sizes and counts are compared exactly. Where both \
-          sides execute the same bytes, limits on times are not checked. A benchmark without a value of the metric is \
-          inconclusive.",
+    doc: "An absolute limit for a metric, in addition to the comparison with base and independent of base's \
+    value. It applies to the median over head's processes. A row is red (`limit-exceeded`) if a test shows \
+    that this median is beyond the limit; all limits share `alpha`. The row is inconclusive if the processes \
+    don't show on which side of the limit the median is; more processes, or a limit further away, help. \
+    Sizes and counts are compared exactly. Where both sides execute the same bytes, limits on times are not \
+    checked. A benchmark without a value of the metric is inconclusive.",
     fields: &[
         required(
             "benchmark",
@@ -224,8 +224,9 @@ static LIMIT: Section = Section {
         optional(
             "testbed",
             ValueKind::Glob,
-            "The machines to which the limit applies: a glob over the facts that `benchgate doctor` prints, such as the \
-             name of the processor or GPU: `\"*EPYC 9654*\"`. By default it applies everywhere.",
+            "The machines to which the limit applies: a glob over the facts that `benchgate doctor` prints, \
+            such as the name of the processor or GPU: `\"*EPYC 9654*\"`. By default the limit applies \
+            everywhere.",
         ),
         optional("owner", ValueKind::Line, "Person or team responsible; named next to a red row."),
     ],

@@ -30,13 +30,14 @@ table! {
     "max-blocks": KeyPresence::Policy(|policy| policy.sequential.max_blocks.to_string()),
         COUNT, "Maximum number of blocks: a row that is then undecided is inconclusive.";
     "time-budget" => time_budget: Option<Duration>, ValueKind::Duration,
-        "Time to spend on measuring, over all benchmarks. After the first look it is spent on the undecided rows \
-        that need the least time, each up to its next look. `max-blocks` stays the limit of each row.";
+        "Measuring time of all benchmarks together. After the first look, the remaining time goes to the \
+        undecided rows that need the least, each up to its next look. `max-blocks` stays each row's limit.";
     "timeout" => timeout: Duration = minutes(5), ValueKind::Duration, "Limit of one benchmark process.";
     "compile-timeout" => compile_timeout: Duration = minutes(10), ValueKind::Duration, "Limit of one compilation.";
     "compile-instructions" => compile_instructions: bool = false, ValueKind::Bool,
         "Count the instructions of each compilation, with one thread and under valgrind, as the exact metric \
-        `compile-instructions`. It takes 50 to 120 times as long as compiling, at most `compile-timeout`.";
+        `compile-instructions`. Counting takes 50 to 120 times as long as compiling, at most \
+        `compile-timeout`.";
     "export-timeout" => export_timeout: Duration = minutes(10), ValueKind::Duration, "Limit of one export.";
     "cpus" => cpus: Option<Vec<usize>>, ValueKind::List(&ValueKind::Integer { min: 0, max: 4095 }),
         "Processors to pin CPU targets to. By default benchgate leaves one processor to the host.";

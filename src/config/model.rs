@@ -110,8 +110,9 @@ table! {
              and its inputs, `models/a.onnx`, `models/a.pt2` as `torch.export.save` writes it, `zoo:bert` for a \
              model that benchgate includes, or `torchbench:resnet18`.";
     head "renamed-from" => renamed_from: Option<String>, ValueKind::Name,
-        "The model's name in the base. The two are compared, under the policy for the old name. Without this \
-        key, the old name is missing at head, which fails. After the merge the key has no effect.";
+        "The model's name in the base. The two models are compared, under the policy for the old name. \
+        Without this key, the old name is missing at head, which fails. After the merge the key has no \
+        effect.";
     head "function" => function: String = "main".to_owned(), ValueKind::Name, "The function to run.";
     head "functions": KeyPresence::Optional, ValueKind::Named(&FUNCTION),
         "Several functions of one MLIR module instead of `function`: one benchmark each.";
@@ -126,7 +127,7 @@ table! {
         without a reference, head's outputs are compared with base's.";
     head "expected-f64": KeyPresence::Text("[]") => expected_f64: Vec<TensorFile> = Vec::new(), LINES,
         "The same results computed in double precision, one `.npy` file for each file in `expected`. The \
-        errors of base and head are measured against them. Exported models provide their own.";
+        errors of base and head are measured against these results. Exported models provide their own.";
     head "parameters": KeyPresence::Text("[]") => parameters: Vec<Parameters> = Vec::new(), LINES,
         "Parameter archives, `scope=weights.irpa` or `weights.irpa` for the default scope. Weights that an MLIR text \
         module declares can be generated: `scope=random(seed=42)`, `scope=zeros()`.";
@@ -137,11 +138,12 @@ table! {
         "Exporter of a Python model. A list makes one benchmark for each, named `model@exporter`.";
     head "output-type": KeyPresence::Optional => output_types: Vec<OutputType> = Vec::new(),
         ValueKind::OneOrMore(&ValueKind::Choice(OutputType::VARIANTS)),
-        "Output type of torch-mlir; with a list, the first that works is used and shown in the benchmark's label \
-        `lowering`. By default a zoo model's own order, otherwise `linalg-on-tensors`, `stablehlo`, `torch`.";
+        "Output type of torch-mlir; with a list, the first that works is used and shown in the benchmark's \
+        label `lowering`. The default is a zoo model's own order; for other models `linalg-on-tensors`, \
+        `stablehlo`, `torch`.";
     head "dtype" => dtype: Option<String>, ValueKind::Choice(&["f64", "f32", "f16", "bf16"]),
-        "Type to which an exported model's weights and floating-point inputs are cast before it runs and is \
-        exported; the model's own by default. Backends without a `dtype` use it too.";
+        "Type to which an exported model's weights and floating-point inputs are cast before the model runs \
+        and is exported; the model's own by default. Backends without a `dtype` use this type too.";
     head "preset" => preset: Option<String>, ValueKind::Name, "Passed to the Python model's constructor as `preset`.";
     head "options" => options: BTreeMap<String, String>, ValueKind::Scalars,
         "Keyword arguments of the Python model's constructor. For `.onnx`, sizes of the dimensions that the model \
@@ -149,9 +151,9 @@ table! {
     head "flags" => flags: Vec<String>, LINES, "Compile flags added after the target's.";
     head "tags" => tags: Vec<String>, NAMES, "Groups that the model belongs to, for `--tag`.";
     "dispatch-repeats" => dispatch_repeats: u32 = 1, COUNT,
-        "Runs every dispatch this many times in a row and divides the time by that, so that very short kernels \
-        can be timed. For modules that are one chain of dispatches; a dispatch that updates a buffer in place gives \
-        different results when repeated, which verification reports.";
+        "Runs every dispatch this many times in a row and divides the time by this number, so that very \
+        short kernels can be timed. For modules that are one chain of dispatches; a dispatch that updates a \
+        buffer in place gives different results when repeated, which verification reports.";
     head "targets" => targets: Vec<String>, NAMES, "Names of the targets that the model runs on; all of \
     them when empty.";
     head "compile" => compile: bool = true, ValueKind::Bool,

@@ -104,7 +104,7 @@ fn numerics_defaults(page: &mut String) {
 const NUMERICS: &str = "\
 The typical magnitude m is the root mean square of the reference's finite elements, but at most 16 times the
 median of those that are not zero, so that a mask of −1e38 does not make every error small. Rounding error scales
-with m and not with the element: that is what `stol` is for. `max-error` catches errors that are small but
+with m and not with the element; `stol` covers it. `max-error` catches errors that are small but
 present in every element, such as a scale of 1.001 or arithmetic in TF32 instead of f32.
 
 NaN and Inf where the reference is finite fail, and so does the reverse. Where both are NaN, or the same Inf,

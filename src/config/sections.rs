@@ -64,8 +64,9 @@ pub(super) static ROOT: Section = Section {
         optional(
             "policy",
             ValueKind::Relative,
-            "A separate file for \
-            `[gate]`, `[[waiver]]`, `[[expect]]`, `[[limit]]`, `[numerics]` and `[[numerics-override]]`, relative to this one, so that CODEOWNERS can guard it. These tables must then not be in this file.",
+            "A separate file for `[gate]`, `[[waiver]]`, `[[expect]]`, `[[limit]]`, `[numerics]` and \
+            `[[numerics-override]]`, relative to this one, so that CODEOWNERS can guard it. `benchgate.toml` \
+            must then not contain these tables.",
         ),
     ],
 };
@@ -103,9 +104,9 @@ static BASELINE: Section = Section {
 
 static TORCHBENCH: Section = Section {
     title: "[torchbench]",
-    doc: "A checkout of PyTorch's torchbench (github.com/pytorch/benchmark), or a folder with the same layout: \
-          `torchbenchmark/models/NAME/__init__.py` defines a class `Model`. Options of its models are `batch_size` and \
-          `weights`, `\"published\"` or `\"random\"`. The result names the checkout's commit.",
+    doc: "A checkout of PyTorch's torchbench (github.com/pytorch/benchmark), or a folder with the same \
+    layout: `torchbenchmark/models/NAME/__init__.py` defines a class `Model`. Options of its models are \
+    `batch_size` and `weights` (`\"published\"` or `\"random\"`). The result names the checkout's commit.",
     fields: &[
         required(
             "path",
@@ -130,7 +131,7 @@ static REPORT: Section = Section {
         ValueKind::Choice(Disclose::WORDS),
         "\"all\"",
         "`ratios` omits absolute times, sizes and counts from every report, comment, summary and annotation. \
-         `run.json` keeps them, because the verdict is computed from it.",
+        `run.json` keeps them, because the verdict is computed from them.",
     )],
 };
 

@@ -50,15 +50,16 @@ impl Default for Store {
 table! {
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct GitHub, GITHUB: "[github]",
-        "Settings of `benchgate publish`. In a pull request this is read from the base; the publishing job reads it from \
-         the default branch. See docs/action.md.";
+        "Settings of `benchgate publish`. In a pull request this table is read from the base; the publishing \
+        job reads it from the default branch. See docs/action.md.";
     "comment" => comment: CommentWhen = CommentWhen::OnChange, ValueKind::Choice(CommentWhen::VARIANTS),
         "When the pull request gets its first comment. `on-change`: if the verdict is not *pass*, \
          if there is a warning, if a row is waived or if a benchmark is new. `on-failure`: if the verdict \
          is neither *pass* nor *improved*. An existing comment is always kept up to date, \
          except with `never`.";
     "check-run" => check_run: bool = false, ValueKind::Bool,
-        "Also post a check run. An inconclusive result fails it; if `fail-on` omits `inconclusive`, it is neutral.";
+        "Also post a check run. An inconclusive result fails the check run; if `fail-on` omits \
+        `inconclusive`, the check run is neutral.";
     "annotations" => annotations: bool = true,
         ValueKind::Bool, "Print a workflow annotation for each row that fails.";
     "workflow" => workflow: String = ".github/workflows/benchgate.yml".to_owned(), ValueKind::Line,

@@ -26,7 +26,7 @@ table! {
         "The runtime's device: `local-task`, `local-sync`, `cuda`, `hip://0`. By default `local-task` for \
              `llvm-cpu`, otherwise the backend's name.";
     "required" => required: Option<bool>, ValueKind::Bool,
-        "Whether an absent device is a failure (`true`) or `unsupported` (`false`). By default it is a failure if \
+        "Whether an absent device is a failure (`true`) or `unsupported` (`false`). The default is `true` if \
         the machine has such hardware on its bus, because the driver is then broken.";
     "judge" => judge: String = JUDGE_LATENCY.to_owned(), ValueKind::Choice(&[JUDGE_LATENCY, JUDGE_CODE, JUDGE_OUTPUTS]),
         "What is judged: `latency`; `code`, facts of the generated code (benchmarks are only compiled, and \
