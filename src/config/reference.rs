@@ -46,9 +46,9 @@ file, which CODEOWNERS can guard.
 pub fn reference() -> String {
     let (head, of_each) = head_keys();
     let of_each =
-        of_each.iter().map(|(table, keys)| format!(", and in `[[{table}]]` {keys}")).collect::<String>();
+        of_each.iter().map(|(table, keys)| format!("; in `[[{table}]]`: {keys}")).collect::<String>();
     let mut page = format!(
-        "{INTRODUCTION}**On a pull request** (`gate --base`) every other key is read from the base commit too, except {head}{of_each}.\n\
+        "{INTRODUCTION}**On a pull request** (`gate --base`) every other key is read from the base commit too, except the following. Whole tables: {head}{of_each}.\n\
          The report lists every key that the change sets, including those without effect.\n\n\
          ## Example\n\n```toml\n{EXAMPLE}```\n"
     );
