@@ -441,6 +441,12 @@ fn consequences(sessions: &AcceptedSessions) -> String {
     for (name, reasons) in &sessions.held {
         text.push_str(&format!("still in quarantine: {name}: {}\n", listed(reasons)));
     }
+    for name in &sessions.not_measured {
+        let glob = quoted(&[globset::escape(name)]);
+        text.push_str(&format!(
+            "not accepted: {name}: it was not measured in this session, so it keeps its history (to accept that it is gone: `--benchmark {glob}`)\n"
+        ));
+    }
     if !sessions.held.is_empty() {
         text.push_str(
             "in later sessions, an acceptance releases only slowdowns; to accept one of these results, name its session with `--since SESSION`\n",

@@ -152,6 +152,8 @@ fn judge(args: &GateArgs, terminal: &Terminal) -> Result<Judged, CliError> {
         if open.is_judged_by_head() {
             only_merged(Path::new("."))?;
         }
+        let head = open.sides.iter().find(|side| side.name == SideName::Head);
+        job::require_proposed(bundle, head.and_then(|side| side.commit.as_deref()))?;
         adjust(args, &mut open.sides)?;
         let measure = || args.measure.measure_bundle(&open, &args.run.run, terminal);
         return judged(args, &open.sides, &open.notices, None, measure, destination, terminal);

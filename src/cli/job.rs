@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::git::Repository;
-use crate::github::{CodeOrigin, EventError, Job};
+use crate::github::{CodeOrigin, EventError, GitHubEvent, Job};
 
 use super::{CliError, paths};
 
@@ -39,6 +39,25 @@ pub fn is_ci() -> bool {
 pub fn is_for_a_proposed_change(folder: &Path) -> Result<bool, CliError> {
     let Some(job) = current()? else { return Ok(false) };
     Ok(origin(&job, folder) != CodeOrigin::Merged && !is_merged(&job, folder))
+}
+
+/// Refuses a bundle whose head is another commit than the one that the job's event proposes: the verdict would be about
+/// that commit, and the job would pass for this one. The event of a finished workflow run does not name the merge
+/// commit that was packed; `publish` asks GitHub for it.
+pub fn require_proposed(bundle: &Path, commit: Option<&str>) -> Result<(), CliError> {
+    let Some(job) = current()? else { return Ok(()) };
+    let known = [job.commit.as_str(), job.head().as_str()];
+    let is_unknown = matches!(job.event, GitHubEvent::WorkflowRun(_)) || job.origin() == CodeOrigin::Merged;
+    if is_unknown || commit.is_some_and(|commit| known.contains(&commit)) {
+        return Ok(());
+    }
+    Err(CliError::usage(format!(
+        "the head of {} is {}, but the event is about {}",
+        bundle.display(),
+        commit.unwrap_or("not a commit"),
+        job.head().as_str()
+    ))
+    .hint("compile and measure the commit that the job has checked out"))
 }
 
 /// Returns true if a file belongs to the repository of an unmerged change, which could therefore edit it.

@@ -194,6 +194,7 @@ impl<'a> SuiteRun<'a> {
         };
         let mut plans = options.plans(sides);
         if let PrepareFrom::Bundle(bundle) = from {
+            bundle.require_shard(options.shard.as_ref())?;
             for plan in &mut plans {
                 // Benchmarks that were filtered out when the bundle was packed don't count as missing.
                 plan.retain(|planned| bundle.has(*planned));
@@ -324,7 +325,8 @@ impl<'a> PreparedRun<'a> {
     pub async fn pack(self, notices: &[String]) -> Result<PackedBundle, PipelineError> {
         let host = self.host(RunMachine::without_devices());
         let sides = self.each(&host, &[Stage::Export, Stage::Compile], false).await?;
-        bundle::pack(&host, self.lead, &sides, notices, &self.run.options.output).await
+        let Options { output, shard, .. } = self.run.options;
+        bundle::pack(&host, self.lead, &sides, notices, shard.as_ref(), output).await
     }
 
     /// Compiles and verifies every benchmark of every side, and finds the inputs that other backends need.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::model::BenchmarkGlob;
 use crate::record::{AcceptanceFile, AcceptanceSchema, QuarantineCause, QuarantineRecord};
 
-use super::select::{held, usable};
+use super::select::{absent, held, usable};
 use super::{BATCH, BaselineFolder, Change, Fault, Files, LoadedFile, RunName, StoreError, Stored, name};
 
 /// An acceptance: the change, the person and the reason.
@@ -30,7 +30,7 @@ pub struct Acceptance {
 /// Writes an acceptance next to the runs, and returns its path and the first accepted run.
 ///
 /// # Errors
-/// The run does not exist or is ambiguous; the glob is invalid; the baseline can't be written.
+/// The run does not exist, is ambiguous or can't be read; the glob is invalid; the baseline can't be written.
 pub fn accept(files: &mut dyn Files, acceptance: Acceptance) -> Result<(String, RunName), StoreError> {
     // The reason is required because later readers have only this record to understand why the level changed.
     if acceptance.why.trim().is_empty() {
@@ -54,10 +54,12 @@ pub fn accept(files: &mut dyn Files, acceptance: Acceptance) -> Result<(String, 
         created: acceptance.created,
         from: from.to_string(),
         benchmark: acceptance.benchmark.map(BenchmarkGlob::new),
+        not_measured: Vec::new(),
         who: acceptance.who,
         why: acceptance.why,
         until: acceptance.until.map(|day| day.to_string()),
     };
+    file.not_measured = not_measured(files, &baseline, &from, &file)?;
     file.seal();
     let named = name::acceptance_file(&file.created, &file.sha256)
         .ok_or_else(|| StoreError::Unusable(format!("{:?} is not a valid time", file.created)))?;
@@ -72,6 +74,30 @@ pub fn accept(files: &mut dyn Files, acceptance: Acceptance) -> Result<(String, 
     }
 }
 
+/// The benchmarks of the acceptance that its first run should have measured but did not. Accepting other changes
+/// must not erase their history, or they could return with any value. Only a glob that matches nothing else
+/// accepts that they are gone.
+fn not_measured(
+    files: &dyn Files,
+    baseline: &BaselineFolder,
+    from: &RunName,
+    acceptance: &AcceptanceFile,
+) -> Result<Vec<String>, StoreError> {
+    let stored = match baseline.load(files, from)? {
+        LoadedFile::Run(stored) => stored,
+        LoadedFile::Unusable(Fault { path, why }) => return Err(StoreError::Unreadable { path, why }),
+    };
+    let mut covered = stored.file.benchmarks.iter().filter(|it| acceptance.covers(Some(&it.name)));
+    if acceptance.benchmark.is_some() && covered.next().is_none() {
+        return Ok(Vec::new());
+    }
+    let mut names = absent(&stored, &baseline.acceptances);
+    names.retain(|name| acceptance.covers(Some(name)));
+    names.sort_unstable();
+    names.dedup();
+    Ok(names)
+}
+
 /// The effect of an acceptance on the sessions from the first accepted one on, oldest first.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AcceptedSessions {
@@ -81,6 +107,8 @@ pub struct AcceptedSessions {
     pub faulty: Vec<(RunName, Vec<QuarantineRecord>)>,
     /// Sessions in which accepted benchmarks stay in quarantine, with the reasons.
     pub held: Vec<(RunName, Vec<QuarantineRecord>)>,
+    /// Benchmarks that the first accepted session did not measure, and that the acceptance leaves out.
+    pub not_measured: Vec<String>,
     /// Number of sessions from the first accepted one on.
     pub accepted: usize,
     /// Quarantined sessions that an earlier acceptance released.
@@ -121,7 +149,8 @@ impl AcceptedSessions {
         }
         names.reverse();
         let faults = std::mem::take(&mut newest.faults);
-        let mut read = Self { faults, accepted: names.len(), ..Self::default() };
+        let not_measured = acceptance.not_measured.clone();
+        let mut read = Self { faults, not_measured, accepted: names.len(), ..Self::default() };
         for batch in names.chunks(BATCH) {
             after.prefetch(files, batch)?;
             for name in batch {

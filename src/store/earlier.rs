@@ -174,7 +174,7 @@ fn last_good(kept: &[UsableSession]) -> BTreeSet<Timestamp> {
 fn fixed_starts(baseline: &BaselineFolder) -> BTreeSet<Option<RunName>> {
     let accepted = baseline.acceptances.iter().map(|(_, accepted)| accepted);
     // No session before an acceptance of all benchmarks counts.
-    let of_all = accepted.clone().filter(|accepted| accepted.benchmark.is_none());
+    let of_all = accepted.clone().filter(|accepted| accepted.starts_a_history());
     let horizon = of_all.filter_map(|accepted| RunName::from_stem(&accepted.from)).max();
     let from: BTreeSet<RunName> =
         accepted.filter_map(|accepted| RunName::from_stem(&accepted.from)).collect();

@@ -313,7 +313,7 @@ fn newest(
 ) -> Result<SessionSearch, StoreError> {
     // Runs before the last acceptance of all benchmarks are never used, so their files are not opened.
     let horizon =
-        baseline.acceptances.iter().filter(|(_, a)| a.benchmark.is_none()).map(|(_, a)| &a.from).max();
+        baseline.acceptances.iter().filter(|(_, a)| a.starts_a_history()).map(|(_, a)| &a.from).max();
     let mut names = baseline.newest_at(files, query.now);
     let mut opened = 0;
     let mut search = SessionSearch::default();
@@ -331,7 +331,7 @@ fn newest(
             if horizon.is_some_and(|from| name.as_str() < from.as_str()) {
                 break;
             }
-            let of_all = baseline.ended.iter().filter(|(_, ended)| ended.benchmark.is_none());
+            let of_all = baseline.ended.iter().filter(|(_, ended)| ended.starts_a_history());
             if of_all.into_iter().any(|(_, ended)| was_stored_under(&name, ended))
                 && !is_accepted(&name, &baseline.acceptances)
             {
@@ -433,7 +433,7 @@ pub(super) fn measured<'a>(
 
 /// Benchmarks that the session should have measured but did not: their quarantine names them, and the file
 /// does not contain them.
-fn absent(stored: &Stored, acceptances: &[(String, AcceptanceFile)]) -> Vec<String> {
+pub(super) fn absent(stored: &Stored, acceptances: &[(String, AcceptanceFile)]) -> Vec<String> {
     let named =
         stored.file.quarantine.iter().filter_map(|reason| Some((reason, reason.benchmark.as_deref()?)));
     named
@@ -443,12 +443,13 @@ fn absent(stored: &Stored, acceptances: &[(String, AcceptanceFile)]) -> Vec<Stri
         .collect()
 }
 
-/// Benchmarks that are excluded because they were slower than in the sessions before.
+/// Benchmarks that are excluded because they were slower than in the sessions before. An acceptance ends this for older
+/// sessions.
 fn red(stored: &Stored, acceptances: &[(String, AcceptanceFile)]) -> Vec<String> {
     let regressed =
         |name: &str| held(stored, name, acceptances).any(|reason| reason.cause == QuarantineCause::Regressed);
     let names = stored.file.benchmarks.iter().map(|benchmark| &benchmark.name);
-    names.filter(|name| regressed(name)).cloned().collect()
+    names.filter(|name| regressed(name) && !is_past(stored, name, acceptances)).cloned().collect()
 }
 
 impl BaselineFolder {

@@ -83,6 +83,36 @@ fn a_withdrawn_acceptance_no_longer_releases_anything() {
     again.expect_code(2);
 }
 
+#[test]
+fn an_acceptance_keeps_the_history_of_a_benchmark_that_the_session_did_not_measure() {
+    let world = World::new();
+    let night = |day: u8, letter: char, mlp: f64, vit: Option<f64>| {
+        let mut both: serde_json::Value = serde_json::from_str(&run(day, letter, mlp)).unwrap();
+        if let Some(latency) = vit {
+            let other: serde_json::Value = serde_json::from_str(&run(day, letter, latency)).unwrap();
+            let mut other = other["sides"][0]["benchmarks"][0].clone();
+            other["name"] = "vit/cpu/main".into();
+            both["sides"][0]["benchmarks"].as_array_mut().unwrap().push(other);
+        }
+        world.write("run.json", both.to_string());
+        world.run(["baseline", "update"])
+    };
+    for day in 1..=10 {
+        let latency = 120_000.0 + f64::from(day % 3) * 90.0;
+        night(day, 'a', latency, Some(latency)).expect_code(0);
+    }
+    night(11, 'b', 180_000.0, None).expect_code(10);
+    let without_vit = accepted(&world, "bbbbbbb");
+    assert!(without_vit.contains("not accepted: vit/cpu/main: it was not measured"), "{without_vit}");
+    // Twice as slow as before.
+    night(12, 'c', 180_000.0, Some(240_000.0)).expect_code(10);
+
+    night(14, 'e', 180_000.0, None).expect_code(11);
+    let gone = ["baseline", "accept", "--why", "removed", "--who", "Ada", "--benchmark", "vit/*"];
+    world.run(gone).expect_code(0);
+    night(15, 'f', 180_000.0, None).expect_code(0);
+}
+
 /// If a session can't be trusted as a whole, the verdict of its rows would contradict the exit code.
 #[test]
 fn a_slow_session_of_edited_sources_is_an_error_in_the_last_line_too() {

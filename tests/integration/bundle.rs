@@ -182,6 +182,44 @@ fn a_bundle_whose_base_is_one_of_heads_configuration_does_not_judge_a_proposed_c
 }
 
 #[test]
+fn a_bundle_of_another_commit_does_not_judge_a_proposed_change() {
+    let (suite, repository) = pull_request::repository();
+    suite.source("a", &["latency-us=1000", "note=head"]);
+    pull_request::commit(&repository, "other bytes");
+    let args = ["gate", "--base", "main", "--until", "compile", "--bundle", "../suite.bundle"];
+    suite.world.run(args).expect_code(0);
+    let there = There::new(&suite.world.work().join("../suite.bundle"));
+    let packed = repository.head().unwrap().target().unwrap().to_string();
+    let mut proposed = event::payload("pull_request");
+    let mut gate = || {
+        let file = there.0.write("event.json", proposed.to_string());
+        let mut command = red::in_job(there.command_of("gate", &[]), &file);
+        command.env("GITHUB_EVENT_NAME", "pull_request");
+        let outcome = there.0.finish(command);
+        proposed["pull_request"]["head"]["sha"] = packed.as_str().into();
+        outcome
+    };
+    let refused = gate().expect_code(2);
+    assert!(refused.stderr.contains(&format!("is {packed}, but the event is about ")), "{}", refused.stderr);
+    gate().expect_code(0);
+}
+
+#[test]
+fn a_bundle_of_a_shard_is_not_measured_as_the_whole_suite() {
+    let suite = Suite::new().model("a", &[]).model("b", &[]).write();
+    suite.world.run(["plan", "--shards", "2"]).expect_code(0);
+    let shard = |number: &'static str| ["--plan", "plan.json", "--shard", number];
+    let pack = ["run", "--until", "compile", "--bundle", "suite.bundle"];
+    suite.world.run(pack.into_iter().chain(shard("1"))).expect_code(0);
+    let there = There::new(&suite.world.work().join("suite.bundle"));
+    there.0.write("plan.json", suite.world.read("plan.json"));
+    let refused = there.run(&[]).expect_code(21);
+    assert!(refused.stderr.contains("only shard 1"), "{}", refused.stderr);
+    there.run(&shard("2")).expect_code(21);
+    there.run(&shard("1")).expect_code(0);
+}
+
+#[test]
 fn what_does_not_compile_is_bundled_as_failed_and_never_passes() {
     let suite = Suite::new().model("a", &[]).model("broken", &["compile-error=no such op"]).write();
     let (bundle, outcome) = made(&suite, 20);

@@ -166,6 +166,7 @@ pub fn write(plan: &Plan, folder: &Path) {
             .unwrap()
             .to_string(),
         benchmark: Some(BenchmarkGlob::new("model-003/*")),
+        not_measured: Vec::new(),
         who: "kim <script>".to_owned(),
         why: "bigger tiles, on purpose".to_owned(),
         until: None,

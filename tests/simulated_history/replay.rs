@@ -182,6 +182,7 @@ fn acceptance(from: &str, now: Timestamp) -> AcceptanceFile {
         created: now.to_string(),
         from: from.to_owned(),
         benchmark: Some(BenchmarkGlob::new("model-0[56]/*")),
+        not_measured: Vec::new(),
         who: "kim".to_owned(),
         why: "on purpose".to_owned(),
         until: None,

@@ -12,20 +12,22 @@ use crate::model::{Outcome, SideName, Stage, Testbed};
 use crate::numerics::TensorFile;
 use crate::process::Cancel;
 use crate::record::{
-    BundleFile, BundleOrigin, BundledBenchmark, BundledInput, BundledModule, BundledSide, StageStatus,
+    BundleFile, BundleOrigin, BundledBenchmark, BundledInput, BundledModule, BundledSide, ShardRecord,
+    StageStatus,
 };
 use crate::toolchain::{Installed, Lock};
 
 use super::super::PipelineError;
 use super::super::argv::InputArg;
 use super::super::cache::{Cache, Digests, aside};
-use super::super::plan::{self, Filter, PlannedBenchmark, SideInput};
+use super::super::plan::{self, Filter, PlannedBenchmark, Shard, SideInput};
 use super::super::stage::{Caller, Compiled, Prepared, PreparedSource, StageFailure, StageReport};
 use super::archive;
 
 /// An unpacked and completely checked bundle. Dropping it removes its files.
 #[derive(Debug)]
 pub struct OpenBundle {
+    file: PathBuf,
     folder: Scratch,
     contents: BundleFile,
     pub(in crate::pipeline) tools: Vec<Arc<Installed>>,
@@ -102,7 +104,7 @@ pub async fn open_bundle(
         });
     }
     let notices = contents.notices.clone();
-    let open = OpenBundle { folder, tools, sha256, sides, notices, contents };
+    let open = OpenBundle { file: file.to_owned(), folder, tools, sha256, sides, notices, contents };
     for (input, side) in open.sides.iter().zip(&open.contents.sides) {
         let planned = plan::plan(input, &Filter::default());
         let unknown = side
@@ -120,6 +122,19 @@ impl OpenBundle {
     /// Returns whether head's policy judges. It does if head's configuration declares the base itself.
     pub fn is_judged_by_head(&self) -> bool {
         self.contents.judged_by == SideName::Head
+    }
+
+    /// Refuses to measure a shard's bundle as if it contained the whole suite, or as another shard.
+    pub(in crate::pipeline) fn require_shard(&self, wanted: Option<&Shard>) -> Result<(), PipelineError> {
+        let Some(packed) = &self.contents.shard else { return Ok(()) };
+        let is_same = |wanted: ShardRecord| wanted.plan == packed.plan && wanted.shard == packed.shard;
+        if wanted.map(Shard::record).is_some_and(is_same) {
+            return Ok(());
+        }
+        let number = packed.shard;
+        let why =
+            format!("it contains only shard {number} of a plan; give the same --plan, and --shard {number}");
+        Err(PipelineError::Bundle { path: self.file.clone(), why })
     }
 
     fn path(&self, name: &str) -> PathBuf {

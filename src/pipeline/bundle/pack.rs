@@ -18,7 +18,7 @@ use super::super::cache::{aside, file_sha256};
 use super::super::compile::is_host_specific;
 use super::super::flags::Named;
 use super::super::host::Host;
-use super::super::plan::SideInput;
+use super::super::plan::{Shard, SideInput};
 use super::super::prepare::compile_spec;
 use super::super::stage::{Compiled, Prepared, PreparedSource, StageReport};
 use super::archive::{self, TOOLS};
@@ -40,6 +40,7 @@ pub(in crate::pipeline) async fn pack(
     lead: &SideInput,
     sides: &[PreparedSide<'_>],
     notices: &[String],
+    shard: Option<&Shard>,
     output: &Path,
 ) -> Result<PackedBundle, PipelineError> {
     let mut packing = Packing { host, files: BTreeMap::new() };
@@ -67,6 +68,7 @@ pub(in crate::pipeline) async fn pack(
         made_on: host.testbed.facts.clone(),
         files,
         sides: records,
+        shard: shard.map(Shard::record),
         notices: notices.to_vec(),
     };
     let (output, cancel) = (output.to_owned(), host.cancel.clone());

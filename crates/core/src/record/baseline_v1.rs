@@ -164,6 +164,10 @@ pub struct AcceptanceFile {
     /// Glob over benchmark names; absent if all benchmarks are accepted.
     #[schemars(with = "Option<String>")]
     pub benchmark: Option<BenchmarkGlob>,
+    /// Benchmarks that the first run should have measured but did not. They keep their history, although `benchmark`
+    /// matches them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_measured: Vec<String>,
     pub who: String,
     pub why: String,
     /// Last day of the acceptance, `YYYY-MM-DD`; absent if it does not expire. Afterwards, sessions stored under it
@@ -224,11 +228,14 @@ impl AcceptanceFile {
 
     /// Returns whether the acceptance covers this benchmark; `None` stands for the whole run.
     pub fn covers(&self, benchmark: Option<&str>) -> bool {
-        match (&self.benchmark, benchmark) {
-            (None, _) => true,
-            (Some(_), None) => false,
-            (Some(glob), Some(name)) => glob.matches(name),
-        }
+        let Some(name) = benchmark else { return self.benchmark.is_none() };
+        self.benchmark.as_ref().is_none_or(|glob| glob.matches(name))
+            && !self.not_measured.iter().any(|it| it == name)
+    }
+
+    /// Returns whether no run before the accepted one counts for any benchmark.
+    pub fn starts_a_history(&self) -> bool {
+        self.benchmark.is_none() && self.not_measured.is_empty()
     }
 
     /// Returns the file's bytes. Equal values give equal bytes.

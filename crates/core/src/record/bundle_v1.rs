@@ -13,7 +13,9 @@ use serde_with::skip_serializing_none;
 use crate::model::{Lint, SideName, Toolchain, VerifyCode, is_sha256};
 
 use super::error::wrong;
-use super::{BundleSchema, OutcomeRecord, OutcomeStatus, RecordError, StageRecord, schema, write};
+use super::{
+    BundleSchema, OutcomeRecord, OutcomeStatus, RecordError, ShardRecord, StageRecord, schema, write,
+};
 
 /// Everything that verifying and measuring need, by the name of a file in the archive.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -33,6 +35,9 @@ pub struct BundleFile {
     pub files: Vec<BundledFile>,
     /// One, or base and head.
     pub sides: Vec<BundledSide>,
+    /// The part of a plan that the bundle contains; absent if it contains the whole suite.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shard: Option<ShardRecord>,
     /// Notes that stand before the verdict.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
