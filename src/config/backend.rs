@@ -70,8 +70,8 @@ table! {
         "Iterations of one repetition; by default as many as fill `min-time` of `[measure]`.";
     "timeout" => timeout: Duration = minutes(10), ValueKind::Duration, "Limit of one process, including its compiler.";
     "python" => python: Option<PathBuf>, ValueKind::AnyPath,
-        "Your own interpreter with torch and the backend, instead of benchgate's environment: for \
-             example TensorRT in a vendor's container. Relative paths start at this file.";
+        "Your own interpreter with torch and the backend, instead of benchgate's environment: for example \
+        TensorRT in a vendor's container. Relative to this file's folder.";
     "env" => env: BTreeMap<String, String>, ValueKind::Texts, "Environment variables of the backend's processes.";
 }
 

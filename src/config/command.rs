@@ -26,8 +26,8 @@ table! {
         \"cmake --build {build}\"]`. `{build}` is an \
              empty folder of this side and session; base's checkout itself is read-only.";
     head "run": KeyPresence::Required => run: CommandLine = CommandLine::Words(Vec::new()), ValueKind::Line,
-        "The command to measure. `{build}` is the folder that `build` filled, `{output}` a file for the results, \
-        `{filter}` the tool's pattern for the benchmarks that are still undecided.";
+        "The command to measure. `{build}` is the folder that `build` filled, `{output}` is a file for the results, and \
+        `{filter}` is a pattern, in the tool's syntax, for the benchmarks that are still undecided.";
     head "setup": KeyPresence::Optional => setup: Option<CommandLine> = None, ValueKind::Line,
         "Runs once on each side before anything is measured.";
     head "prepare": KeyPresence::Optional => prepare: Option<CommandLine> = None, ValueKind::Line,
@@ -51,10 +51,10 @@ table! {
         raw tensors (`4x8xbf16=@y.bin`) within the \
              tolerances of `[numerics]`, others byte for byte.";
     "device": KeyPresence::Optional => device: String = CPU.to_owned(), ValueKind::Line,
-        "`cpu` (the default), or the GPU that the command uses, such as `cuda` or `hip://0`: a GPU \
-        is observed, and no processor is pinned.";
+        "`cpu` (the default), or the GPU that the command uses, such as `cuda` or `hip://0`: the GPU is \
+        observed, and no processor is pinned.";
     head "env" => env: BTreeMap<String, String>, ValueKind::Texts,
-        "Environment variables in addition to those that every tool inherits; `{build}` is replaced.";
+        "Environment variables in addition to those that every tool inherits; they may contain `{build}`.";
     "timeout" => timeout: Duration = minutes(5), ValueKind::Duration, "Limit of one measured process.";
 }
 

@@ -119,8 +119,8 @@ const DIRECTIONS: &[&str] = &[Better::Lower.as_str(), Better::Higher.as_str()];
 static METRIC: Section = Section {
     title: "[gate.metric.<name>]",
     doc: "The name is one of {metrics}, or another tool's metric. A metric without a table keeps its \
-    default. Another tool's metric decides for benchmarks without a time and is informational for others. A \
-    built-in metric also decides for benchmarks that measure nothing else.",
+    default. Another tool's metric decides (can fail the gate) for benchmarks without a time and is \
+        informational for others. A built-in metric also decides for benchmarks that measure nothing else.",
     fields: &[
         FLOOR,
         FLOOR_ABSOLUTE,
@@ -243,7 +243,8 @@ pub(super) static NUMERICS: Section = Section {
             |policy, view| {
                 policy.changed_reference = view.text().and_then(ChangedReference::parse).unwrap_or_default();
             },
-            "Effect if head's program changed and head's outputs are further from base's than the tolerance: `fail` \
+            "Effect if head's program changed and its outputs differ from base's by more than the \
+            tolerance: `fail` \
             makes the row *diverged*, `note` only reports it.",
         ),
         optional("<type>", ValueKind::Table(&NUMERICS_TYPE), "Tolerances of one element type."),

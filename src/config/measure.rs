@@ -26,12 +26,13 @@ table! {
         "Untimed warm-up of each process. By default at least one iteration and an eighth of the time measured.";
     "processes" => processes: u32 = 8, COUNT, "Processes per benchmark when one side is measured alone.";
     "min-blocks": KeyPresence::Policy(|policy| policy.sequential.min_blocks.to_string()), COUNT,
-        "Blocks (two pairs of a base and a head process, in random order) per benchmark before the first look when two sides are measured.";
+        "With two sides: blocks (two pairs of a base and a head process, in random order) per benchmark \
+        before the first interim analysis (look).";
     "max-blocks": KeyPresence::Policy(|policy| policy.sequential.max_blocks.to_string()),
-        COUNT, "Maximum number of blocks: a row that is then undecided is inconclusive.";
+        COUNT, "Maximum number of blocks: a row still undecided after these is inconclusive.";
     "time-budget" => time_budget: Option<Duration>, ValueKind::Duration,
-        "Measuring time of all benchmarks together. After the first look, the remaining time goes to the \
-        undecided rows that need the least, each up to its next look. `max-blocks` stays each row's limit.";
+        "Measuring time of all benchmarks together. After the first look, the undecided rows that need the \
+        least time for their next look are measured first. No row gets more than `max-blocks`.";
     "timeout" => timeout: Duration = minutes(5), ValueKind::Duration, "Limit of one benchmark process.";
     "compile-timeout" => compile_timeout: Duration = minutes(10), ValueKind::Duration, "Limit of one compilation.";
     "compile-instructions" => compile_instructions: bool = false, ValueKind::Bool,

@@ -139,11 +139,12 @@ table! {
     head "output-type": KeyPresence::Optional => output_types: Vec<OutputType> = Vec::new(),
         ValueKind::OneOrMore(&ValueKind::Choice(OutputType::VARIANTS)),
         "Output type of torch-mlir; with a list, the first that works is used and shown in the benchmark's \
-        label `lowering`. The default is a zoo model's own order; for other models `linalg-on-tensors`, \
-        `stablehlo`, `torch`.";
+        label `lowering`. By default a model of the zoo has its own list, and other models use \
+        `linalg-on-tensors`, `stablehlo`, `torch`.";
     head "dtype" => dtype: Option<String>, ValueKind::Choice(&["f64", "f32", "f16", "bf16"]),
-        "Type to which an exported model's weights and floating-point inputs are cast before the model runs \
-        and is exported; the model's own by default. Backends without a `dtype` use this type too.";
+        "Type to which an exported model's weights and floating-point inputs are cast before the reference \
+        run and the export; the model's own by default. Each `[[backend]]` without a `dtype` uses this type \
+        too.";
     head "preset" => preset: Option<String>, ValueKind::Name, "Passed to the Python model's constructor as `preset`.";
     head "options" => options: BTreeMap<String, String>, ValueKind::Scalars,
         "Keyword arguments of the Python model's constructor. For `.onnx`, sizes of the dimensions that the model \
@@ -157,9 +158,9 @@ table! {
     head "targets" => targets: Vec<String>, NAMES, "Names of the targets that the model runs on; all of \
     them when empty.";
     head "compile" => compile: bool = true, ValueKind::Bool,
-        "Whether IREE compiles the model. `false` is for a Python model that only backends run, such as one \
-             that can only be trained: it has no benchmark, only rows of `[[backend]]` on its targets' \
-             devices.";
+        "Whether IREE compiles the model. `false` is for a Python model that only a `[[backend]]` runs, \
+        such as one that can only be trained: the model has no benchmark, only the backend's rows on its \
+        targets' devices.";
 }
 
 static FUNCTION: Section = Section {

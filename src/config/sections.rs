@@ -97,8 +97,8 @@ static BASELINE: Section = Section {
         "anchor",
         ValueKind::Table(&TOOLCHAIN),
         "A frozen toolchain that `baseline update --measure` and `gate --stored` measure in the same session, in pairs with \
-         head. benchgate then stores and compares head's ratio to it. Change it only if necessary: ratios to \
-         different anchors can't be compared.",
+         head. benchgate then stores and compares the ratio of head to this toolchain. Change it only if \
+         necessary: ratios to different anchors can't be compared.",
     )],
 };
 
@@ -111,7 +111,7 @@ static TORCHBENCH: Section = Section {
         required(
             "path",
             ValueKind::AnyPath,
-            "The checkout; relative paths start at this file. With `gate --base` each side has its own copy of the repository, \
+            "The checkout, relative to this file's folder. With `gate --base` each side has its own copy of the repository, \
              so a checkout outside the repository needs an absolute path (a submodule does not).",
         ),
         optional(

@@ -55,11 +55,10 @@ table! {
     "comment" => comment: CommentWhen = CommentWhen::OnChange, ValueKind::Choice(CommentWhen::VARIANTS),
         "When the pull request gets its first comment. `on-change`: if the verdict is not *pass*, \
          if there is a warning, if a row is waived or if a benchmark is new. `on-failure`: if the verdict \
-         is neither *pass* nor *improved*. An existing comment is always kept up to date, \
-         except with `never`.";
+         is neither *pass* nor *improved*. Except with `never`, an existing comment is kept up to date.";
     "check-run" => check_run: bool = false, ValueKind::Bool,
-        "Also post a check run. An inconclusive result fails the check run; if `fail-on` omits \
-        `inconclusive`, the check run is neutral.";
+        "Also post a check run. An inconclusive result fails the check run, or makes it neutral if \
+        `fail-on` omits `inconclusive`.";
     "annotations" => annotations: bool = true,
         ValueKind::Bool, "Print a workflow annotation for each row that fails.";
     "workflow" => workflow: String = ".github/workflows/benchgate.yml".to_owned(), ValueKind::Line,

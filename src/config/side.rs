@@ -42,7 +42,7 @@ pub(super) static TOOLCHAIN: Section = Section {
         optional(
             "path",
             ValueKind::AnyPath,
-            "A local build or install tree, instead of wheels; relative paths start at this file.",
+            "A local build or install tree, instead of wheels; relative to this file's folder.",
         ),
         optional(
             "compiler",

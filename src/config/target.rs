@@ -29,8 +29,8 @@ table! {
         "Whether an absent device is a failure (`true`) or `unsupported` (`false`). The default is `true` if \
         the machine has such hardware on its bus, because the driver is then broken.";
     "judge" => judge: String = JUDGE_LATENCY.to_owned(), ValueKind::Choice(&[JUDGE_LATENCY, JUDGE_CODE, JUDGE_OUTPUTS]),
-        "What is judged: `latency`; `code`, facts of the generated code (benchmarks are only compiled, and \
-        no device is needed); or `outputs` (each module is verified by one call, and nothing is timed): see \
+        "`latency` judges times; `code` judges facts of the generated code (benchmarks are only compiled, \
+        without a device); `outputs` verifies each module by one call and times nothing: see \
         docs/targets.md.";
     "ptxas": KeyPresence::Optional => ptxas: Option<Assembler> = None, ValueKind::AnyPath,
         "Assembler that reports registers, spills and shared memory of the `cuda` backend's \
