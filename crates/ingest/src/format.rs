@@ -22,7 +22,7 @@ pub enum Format {
     LatencyCsv,
     /// results.jsonl of the PyTorch/XLA torchbench runner
     ResultsJsonl,
-    /// JSON of a PyTorch compiler benchmark: `model`, `device`, and `results` with one `backend` each
+    /// JSON of a PyTorch compiler benchmark: `model`, `device`, and one `backend` in each of `results`
     CompileBenchmarkJson,
     /// the same, in Markdown tables with a latency column
     CompileBenchmarkMarkdown,
@@ -40,7 +40,7 @@ pub enum Format {
     CriterionSample,
     /// Go's benchmark text, which benchstat reads
     Benchfmt,
-    /// the same inside the events of `go test -json`
+    /// Go's benchmark text in the events of `go test -json`
     GoTestJson,
     /// the text of `cargo bench`: libtest and criterion.rs
     CargoBench,
@@ -50,7 +50,7 @@ pub enum Format {
     AsvJson,
     /// github-action-benchmark's list of name, unit and value, where smaller is better
     CustomSmallerIsBetter,
-    /// the same, where bigger is better
+    /// the same list, where bigger is better
     CustomBiggerIsBetter,
     /// Bencher's metric format (BMF)
     BencherJson,
