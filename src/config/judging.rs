@@ -50,8 +50,7 @@ pub(super) static POLICY: Section = Section {
 
 pub(super) static GATE: Section = Section {
     title: "[gate]",
-    doc: "Policy. In a pull request it is read from the base, so that a change can't loosen the gate that \
-          judges it.",
+    doc: "Policy. In a pull request it is read from the base.",
     fields: &[
         of_policy(
             "alpha",
