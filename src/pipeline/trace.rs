@@ -239,7 +239,7 @@ pub(super) async fn file_state(path: &Path, digests: &Digests) -> Option<String>
 
 /// Returns whether tools created the folder, as a marker file in it shows: a repository, a virtual
 /// environment or a cache.
-fn is_made(folder: &Path) -> bool {
+pub(super) fn is_made(folder: &Path) -> bool {
     folder.file_name().is_some_and(|name| name == ".git")
         || ["pyvenv.cfg", "CACHEDIR.TAG"].iter().any(|mark| folder.join(mark).is_file())
 }

@@ -57,20 +57,32 @@ pub(in crate::pipeline) async fn built<'a>(
 
 impl PreparedCommand {
     /// Runs the lines of `build` until one fails.
-    async fn build(&self, host: &Host<'_>, side: &SideInput) -> Result<Option<StageFailure>, PipelineError> {
+    async fn build(
+        &mut self,
+        host: &Host<'_>,
+        side: &SideInput,
+    ) -> Result<Option<StageFailure>, PipelineError> {
         let log = host.logs.join(format!("build-{}-{}.log", self.spec.name, side.name));
         files::if_exists(std::fs::remove_file(&log)).map_err(PipelineError::io("remove", &log))?;
+        // Nothing is compared with a base that has no checkout.
+        let is_observed = self.is_checked_out || !self.guarded.is_empty();
+        let mut files = self.build_files.take();
         for line in &self.spec.build {
             let before = self.guarded.look()?;
             let timeout = side.config.measure.compile_timeout;
-            let step = Command { timeout, ..self.line(line, Path::new(""), EVERYTHING).log(&log) };
-            let finished = host.run(&step).await?;
+            let line = self.line(line, Path::new(""), EVERYTHING).log(&log);
+            let mut finished = host.run(&Command { timeout, observed: is_observed, ..line }).await?;
             before.check()?;
             host.fail_on_full_disk(&finished, &log)?;
             if finished.exit != Exit::Success {
                 return Ok(Some(failure(&finished, Some(log))));
             }
+            files = files.zip(finished.opened.take()).map(|(mut files, of_line)| {
+                files.join(of_line);
+                files
+            });
         }
+        self.build_files = files;
         Ok(None)
     }
 }

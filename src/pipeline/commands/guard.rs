@@ -15,6 +15,10 @@ use super::super::PipelineError;
 pub(in crate::pipeline) struct GuardedFolders(Vec<PathBuf>);
 
 impl GuardedFolders {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     pub(in crate::pipeline) fn add(&mut self, folder: &Path) {
         self.0.push(folder.to_owned());
     }

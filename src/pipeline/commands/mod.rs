@@ -3,6 +3,7 @@
 //! several benchmarks.
 
 mod build;
+mod built_from;
 mod filter;
 mod guard;
 mod leftovers;
@@ -13,6 +14,7 @@ mod outputs;
 mod reading;
 mod records;
 mod slot;
+mod taken;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -27,7 +29,7 @@ use crate::config::{CommandLine, CommandSpec};
 use crate::files::{Scratch, Stamp};
 use crate::ingest::Format;
 use crate::model::{BenchmarkName, Lint, Metric};
-use crate::process::{Command, Exit, Finished, ProcessError, shell_word};
+use crate::process::{Command, Exit, Finished, Opened, ProcessError, shell_word};
 use crate::record::{CommandRecord, OutcomeRecord, SampleMap};
 
 use super::PipelineError;
@@ -141,6 +143,10 @@ pub(super) struct PreparedCommand {
     began: SystemTime,
     /// The time at which it ended.
     built_by: SystemTime,
+    /// The files that `build` used. `None` if they could not be observed.
+    build_files: Option<Opened>,
+    /// The files that base's first process used, before any process of head, if it could be observed.
+    first_files: OnceLock<Opened>,
     /// Source files that the command lines name.
     named: NamedFiles,
     /// The times at which `setup` began and ended.
@@ -185,6 +191,8 @@ impl PreparedCommand {
             is_checked_out: side.checkout.is_some(),
             began: SystemTime::now(),
             built_by: SystemTime::now(),
+            build_files: Some(Opened::default()),
+            first_files: OnceLock::new(),
             named: NamedFiles::new(),
             setup_began: OnceLock::new(),
             set_up: OnceLock::new(),
@@ -343,8 +351,12 @@ impl PreparedCommand {
     /// Returns whether its build or `setup` was running at this time.
     fn was_prepared(&self, at: SystemTime) -> bool {
         let set_up = self.setup_began.get().zip(self.set_up.get()).filter(|_| self.spec.setup.is_some());
-        set_up.is_some_and(|(began, ended)| (*began..*ended).contains(&at))
-            || (self.began..self.built_by).contains(&at)
+        set_up.is_some_and(|(began, ended)| (*began..*ended).contains(&at)) || self.was_building(at)
+    }
+
+    /// Returns whether its build was running at this time.
+    fn was_building(&self, at: SystemTime) -> bool {
+        (self.began..self.built_by).contains(&at)
     }
 
     /// Returns whether one of its processes was running at this time.
@@ -376,8 +388,11 @@ impl PreparedCommand {
         let built = self.built_files()?;
         self.built.get_or_init(|| built);
         let mut last = None;
-        for _ in 0..self.spec.warmup {
-            last = Some(self.unmeasured(host, log, output).await?);
+        for number in 0..self.spec.warmup {
+            let is_observed = number == 0 && self.is_checked_out;
+            let finished = self.unmeasured(host, log, output, is_observed).await?;
+            // Observing takes time.
+            last = (!is_observed).then_some(finished);
         }
         Ok(last)
     }
@@ -388,13 +403,18 @@ impl PreparedCommand {
         host: &Host<'_>,
         log: &Path,
         output: &Path,
+        is_observed: bool,
     ) -> Result<Finished, PipelineError> {
         if let Some(failed) = self.prepare(host, log).await? {
             return Ok(failed);
         }
         let start = self.start(output, EVERYTHING).capture_stdout();
-        let finished = host.run(&start.log(log).cpus(host.cpus_for(&self.spec.device))).await?;
+        let start = Command { observed: is_observed, ..start.log(log) };
+        let mut finished = host.run(&start.cpus(host.cpus_for(&self.spec.device))).await?;
         self.keep_outputs(&finished, true)?;
+        if let Some(opened) = finished.opened.take() {
+            self.first_files.get_or_init(|| opened);
+        }
         Ok(finished)
     }
 

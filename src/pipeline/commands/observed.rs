@@ -20,9 +20,11 @@ use crate::pipeline::journal::Journal;
 use crate::pipeline::trace::file_state;
 use crate::process::{Exit, Finished, Opened};
 
+use super::built_from::BuiltFrom;
 use super::filter::EVERYTHING;
 use super::leftovers::{LONGEST_NAME, PYTHON_CACHE, compiled_from, without_digits};
 use super::others_sources;
+use super::taken;
 use super::{CommandRows, PreparedCommand};
 
 /// The files that a side's observed process read.
@@ -33,8 +35,8 @@ pub(super) struct ObservedProcess {
     /// Results of earlier processes that the observed process could use. `None` if that could not be
     /// observed.
     reused: Option<Reused>,
-    /// Everything that `prepare` and the process read or looked for, as far as it could be observed.
-    pub(super) read: BTreeSet<PathBuf>,
+    /// Everything that `prepare` and the process used or looked for, as far as it could be observed.
+    pub(super) opened: Opened,
     /// Files and folders outside the build folder that changed after base's build began and before this process
     /// started, with the time of their last change.
     pub(super) recent: BTreeMap<PathBuf, SystemTime>,
@@ -82,6 +84,7 @@ pub(in crate::pipeline) async fn observe(
     }
     for (reference, command) in &pairs {
         let mut observed = Vec::new();
+        let mut there = BTreeSet::new();
         for (side, process) in [(SideName::Base, reference), (SideName::Head, command)] {
             let what = format!("{} {side}", command.spec.name);
             host.progress.on(Event::StepStarted { stage, what: &what });
@@ -90,6 +93,9 @@ pub(in crate::pipeline) async fn observe(
             let guard = process.guard()?;
             observed.push(process.observe(host, reference.began, &log, &output).await?);
             guard.check()?;
+            if side == SideName::Base {
+                there = observed[0].opened.used.iter().filter(|path| path.exists()).cloned().collect();
+            }
             host.progress.on(Event::StepFinished { stage, what: &what, note: "", took: started.elapsed() });
         }
         if let [of_base, of_head] = observed.as_slice() {
@@ -98,6 +104,9 @@ pub(in crate::pipeline) async fn observe(
             lints.extend(kept_state(of_base, of_head));
             lints.extend(others_sources::read_by_base(host, (reference, of_base), command).await);
             lints.extend(others_sources::made_by_head((reference, of_base), of_head, &head.commands));
+            lints.extend(taken::from_base(host, (reference, of_base), command, &there));
+            let built_from = BuiltFrom { host, base: (reference, of_base), head: (command, of_head) };
+            lints.extend(built_from.lints(&base.commands).await);
             lints.extend(changed_reads(host, (reference, of_base), (command, of_head)).await);
             command.observed.get_or_init(|| lints);
         }
@@ -124,7 +133,7 @@ impl PreparedCommand {
         if let Some(line) = &self.spec.prepare {
             let line = self.line(line, Path::new(""), EVERYTHING).log(log).observed();
             observed.prepared_with = seen(host.run(&line).await?).map(|opened| {
-                observed.read.extend(opened.read.iter().cloned());
+                observed.opened.join(opened.clone());
                 let old = opened.read.iter().filter(|path| written(path).is_none_or(|at| at < since));
                 old.filter_map(|path| self.name_in_sources(host, path)).collect()
             });
@@ -133,7 +142,7 @@ impl PreparedCommand {
         let finished = host.run(&start.cpus(host.cpus_for(&self.spec.device))).await?;
         self.keep_outputs(&finished, true)?;
         observed.reused = seen(finished).map(|opened| {
-            observed.read.extend(opened.read.iter().cloned());
+            observed.opened.join(opened.clone());
             observed.recent = self.recent(&opened, since, output);
             let is_rewritten =
                 |(path, at): &(&PathBuf, &SystemTime)| written(path).is_some_and(|now| now > **at);
@@ -143,7 +152,7 @@ impl PreparedCommand {
         Ok(observed)
     }
 
-    fn is_built(&self, path: &Path) -> bool {
+    pub(super) fn is_built(&self, path: &Path) -> bool {
         self.build_folder().is_some_and(|folder| path.starts_with(folder))
     }
 
@@ -233,18 +242,18 @@ fn has_digest(path: &Path) -> bool {
 }
 
 /// The time at which a file was last changed, according to its change time, which no program can set.
-fn written(path: &Path) -> Option<SystemTime> {
+pub(super) fn written(path: &Path) -> Option<SystemTime> {
     let metadata = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
     let seconds = Duration::from_secs(u64::try_from(metadata.ctime()).ok()?);
     let rest = Duration::from_nanos(u64::try_from(metadata.ctime_nsec()).ok()?);
     Some(SystemTime::UNIX_EPOCH + seconds + rest)
 }
 
-fn shown(name: &str) -> String {
+pub(super) fn shown(name: &str) -> String {
     excerpt(name, LONGEST_NAME)
 }
 
-fn other_work(detail: String) -> Option<Lint> {
+pub(super) fn other_work(detail: String) -> Option<Lint> {
     Some(Lint::new(LintCode::WorkloadChanged, detail))
 }
 
@@ -283,7 +292,7 @@ async fn changed_reads(
     (head, of_head): (&PreparedCommand, &ObservedProcess),
 ) -> Option<Lint> {
     let names = |command: &PreparedCommand, observed: &ObservedProcess| -> BTreeSet<String> {
-        observed.read.iter().filter_map(|path| command.name_in_sources(host, path)).collect()
+        observed.opened.read.iter().filter_map(|path| command.name_in_sources(host, path)).collect()
     };
     let mut differing = Vec::new();
     for name in names(base, of_base).union(&names(head, of_head)) {

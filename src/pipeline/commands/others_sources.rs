@@ -2,6 +2,10 @@
 //! library that both builds install in one place. Both sides are then equally fast, and a slower head looks equal.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -28,7 +32,7 @@ pub(super) async fn read_by_base(
     }
     let is_bases = |path: &Path| base.sources.iter().any(|sources| path.starts_with(sources));
     let mut names = BTreeSet::new();
-    for path in observed.read.iter().filter(|path| !is_bases(path)) {
+    for path in observed.opened.read.iter().filter(|path| !is_bases(path)) {
         // Python reads the compiled file of an unchanged source.
         let source = compiled_from(path).unwrap_or_else(|| path.clone());
         names.extend(head.name_in_sources(host, &source));
@@ -54,7 +58,70 @@ pub(super) async fn read_by_base(
             return Some(Lint::new(LintCode::WorkloadChanged, detail));
         }
     }
-    None
+    untracked_code(host, (base, observed), head, &tracked).await
+}
+
+/// The finding that base's process used code in head's working tree that git does not track, such as a library
+/// that `pip install -e .` compiled. It is unknown whether a tool that both sides share was unpacked there, or head's
+/// code was built there before benchgate began. Builds leave their files beside the sources or in folders
+/// with a few names; elsewhere, the code is only pointed out.
+async fn untracked_code(
+    host: &Host<'_>,
+    (base, observed): (&PreparedCommand, &ObservedProcess),
+    head: &PreparedCommand,
+    tracked: &BTreeSet<PathBuf>,
+) -> Option<Lint> {
+    let mut elsewhere = None;
+    for path in &observed.opened.used {
+        let Some(name) = head.name_in_sources(host, path) else { continue };
+        let file = head.sources[1].join(&name);
+        let is_tools = file.ancestors().take_while(|it| *it != head.sources[1]).any(holds_tools);
+        // A submodule is tracked as a folder.
+        if file.ancestors().any(|it| tracked.contains(it)) || is_tools || !is_code(path) {
+            continue;
+        }
+        let of_base = file_state(&base.sources[0].join(&name), &host.digests).await;
+        if of_base == file_state(path, &host.digests).await {
+            continue;
+        }
+        let is_beside = tracked.iter().any(|tracked| tracked.parent() == file.parent());
+        let is_build = Path::new(&name).iter().any(is_name_of_build);
+        let shown = excerpt(&name, LONGEST_NAME);
+        if is_beside || is_build {
+            let detail = format!(
+                "base's processes run head's `{shown}`, which git does not track, so both sides may run head's code"
+            );
+            return Some(Lint::new(LintCode::WorkloadChanged, detail));
+        }
+        elsewhere.get_or_insert(shown);
+    }
+    elsewhere.map(|name| {
+        let detail = format!(
+            "both sides may run `{name}` of head's working tree, which git does not track: it must not be built from \
+             head's sources"
+        );
+        Lint::new(LintCode::ScriptChanged, detail)
+    })
+}
+
+/// Returns whether a package manager fills the folder: Python's, conda's or npm's.
+pub(super) fn holds_tools(folder: &Path) -> bool {
+    folder.ends_with("node_modules") || ["pyvenv.cfg", "conda-meta"].iter().any(|it| folder.join(it).exists())
+}
+
+fn is_name_of_build(part: &OsStr) -> bool {
+    let part = part.to_string_lossy();
+    ["_build", "_skbuild", "dist", "out", "target"].contains(&part.as_ref())
+        || ["build", "cmake-build", "bazel-"].iter().any(|start| part.starts_with(start))
+}
+
+/// Returns whether a file is a program, a library or a module of Python.
+fn is_code(path: &Path) -> bool {
+    let mut start = [0; 4];
+    let is_read = File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok();
+    let is_module = path.extension().is_some_and(|kind| ["py", "pyc", "so"].iter().any(|it| kind == *it));
+    let runs = path.metadata().is_ok_and(|found| found.permissions().mode() & 0o111 != 0);
+    is_read && start == *b"\x7fELF" || is_module || runs
 }
 
 /// The finding that base's process read a file that head's build or `setup` wrote, or that head's processes wrote
@@ -68,7 +135,7 @@ pub(super) fn made_by_head(
     let is_any =
         |at: SystemTime, of: fn(&PreparedCommand, SystemTime) -> bool| head.iter().any(|it| of(it, at));
     let made = |(path, at): (&PathBuf, &SystemTime)| {
-        let is_shared = || of_head.read.contains(path) || observed.rewritten.contains(path);
+        let is_shared = || of_head.opened.read.contains(path) || observed.rewritten.contains(path);
         let by = if is_any(*at, PreparedCommand::was_prepared) {
             "head's build or setup wrote, so both sides may run head's code"
         } else if is_any(*at, PreparedCommand::was_running) && !base.was_running(*at) && !is_shared() {

@@ -38,7 +38,7 @@ impl PreparedCommand {
         for finished in [warmed, None] {
             let finished = match finished {
                 Some(finished) => finished,
-                None => self.unmeasured(host, log, output).await?,
+                None => self.unmeasured(host, log, output, false).await?,
             };
             // In a suite, only the command's own benchmark fails.
             if self.rows == CommandRows::AsPrinted && needs_format(self, &finished, output) {

@@ -5,6 +5,7 @@
 //! pass, because a setup that never passes would prove nothing.
 
 mod base;
+mod builds;
 mod bundles;
 mod commands;
 mod configuration;

@@ -166,7 +166,7 @@ impl Observer {
     fn note(&mut self, request: &libc::seccomp_notif) -> io::Result<()> {
         let call = call_of(&request.data).ok_or(io::ErrorKind::Unsupported)?;
         if let Ok(program) = read_link(format!("/proc/{}/exe", request.pid)) {
-            self.notes.read(program);
+            self.notes.open(program);
         }
         match call {
             Call::Refused => {}
@@ -208,15 +208,15 @@ impl Observer {
                 }
             }
             Call::Attributes(path) => {
-                let of_descriptor = || {
-                    let descriptor = request.data.args[0] as u32 as RawFd;
-                    read_link(format!("/proc/{}/fd/{descriptor}", request.pid)).ok()
-                };
-                let paths: Vec<PathBuf> = match path {
+                let mut paths: Vec<PathBuf> = match path {
                     Some(path) => named(request, path)?.collect(),
-                    // The call fails if the descriptor is not open.
-                    None => of_descriptor().into_iter().collect(),
+                    None => Vec::new(),
                 };
+                if paths.is_empty() {
+                    // The call fails if the descriptor is not open.
+                    let descriptor = request.data.args[0] as u32 as RawFd;
+                    paths.extend(read_link(format!("/proc/{}/fd/{descriptor}", request.pid)));
+                }
                 // The descriptors of sockets and pipes have no path.
                 for path in paths.into_iter().filter(|path| path.is_absolute()) {
                     // The time of a folder says nothing about its attributes.
@@ -228,17 +228,24 @@ impl Observer {
             }
             Call::Make(path) => named(request, path)?.for_each(|path| self.notes.make(path)),
             Call::MakeLink(path) => named(request, path)?.for_each(|path| self.notes.make_link(&path)),
-            Call::Remove(path) => named(request, path)?.for_each(|path| self.notes.find(&path)),
+            Call::Remove(path) => {
+                for path in named(request, path)? {
+                    self.notes.remove(&path);
+                    self.notes.find(&path);
+                }
+            }
             Call::HardLink([from, to]) => {
                 for path in named(request, from)? {
                     self.notes.carry(&path);
-                    self.notes.read(path);
+                    self.notes.open(path);
                 }
                 named(request, to)?.for_each(|path| self.notes.make_link(&path));
             }
             Call::Rename { paths: [from, to], flags } => {
                 let replaces = flags.is_none_or(|flags| request.data.args[flags] == 0);
                 for path in named(request, from)? {
+                    self.notes.take(&path);
+                    self.notes.remove(&path);
                     self.notes.carry(&path);
                     self.notes.find(&path);
                     self.notes.forget(&path);
@@ -271,8 +278,10 @@ impl Observer {
                 self.notes.write(path, flags);
             } else if lists && path.is_dir() {
                 self.notes.list(path);
-            } else {
+            } else if flags & libc::O_PATH != 0 {
                 self.notes.read(path);
+            } else {
+                self.notes.open(path);
             }
         }
         Ok(())

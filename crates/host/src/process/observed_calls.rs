@@ -38,7 +38,7 @@ pub(super) enum Call {
     /// The call binds a socket to an address, which may be taken for a while after the process.
     Bind,
     /// The call reads or changes extended attributes of a file or folder, or learns whether there are any.
-    /// Without a path, the first argument is the descriptor.
+    /// Without a path, or with an empty one, the first argument is the descriptor.
     Attributes(Option<Named>),
     /// The call creates something that is not a regular file, and fails if the name exists.
     Make(Named),
@@ -85,6 +85,16 @@ const QUEUES: Call = Call::Kept("System V message queues");
 const SEMAPHORES: Call = Call::Kept("System V semaphores");
 const POSIX_QUEUES: Call = Call::Kept("POSIX message queues");
 const KEYS: Call = Call::Kept("keyrings of the kernel");
+
+// Calls of newer kernels (Linux 6.6 to 6.17). They have the same numbers on all architectures.
+const FCHMODAT2: libc::c_long = 452;
+const SETXATTRAT: libc::c_long = 463;
+const GETXATTRAT: libc::c_long = 464;
+const LISTXATTRAT: libc::c_long = 465;
+const REMOVEXATTRAT: libc::c_long = 466;
+const OPEN_TREE_ATTR: libc::c_long = 467;
+const FILE_GETATTR: libc::c_long = 468;
+const FILE_SETATTR: libc::c_long = 469;
 
 /// The system calls that are stopped.
 const CALLS: &[(libc::c_long, Call)] = &[
@@ -134,6 +144,7 @@ const CALLS: &[(libc::c_long, Call)] = &[
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_futimesat, look(at(0), None)),
     (libc::SYS_fchmodat, look(at(0), None)),
+    (FCHMODAT2, look(at(0), None)),
     (libc::SYS_fchownat, look(at(0), None)),
     (libc::SYS_utimensat, look(at(0), None)),
     (libc::SYS_chdir, look(plain(0), None)),
@@ -143,6 +154,7 @@ const CALLS: &[(libc::c_long, Call)] = &[
     (libc::SYS_name_to_handle_at, look(at(0), None)),
     (libc::SYS_umount2, look(plain(0), None)),
     (libc::SYS_open_tree, look(at(0), None)),
+    (OPEN_TREE_ATTR, look(at(0), None)),
     (libc::SYS_bind, Call::Bind),
     (libc::SYS_getxattr, Call::Attributes(Some(plain(0)))),
     (libc::SYS_lgetxattr, Call::Attributes(Some(plain(0)))),
@@ -156,6 +168,12 @@ const CALLS: &[(libc::c_long, Call)] = &[
     (libc::SYS_fremovexattr, Call::Attributes(None)),
     (libc::SYS_fgetxattr, Call::Attributes(None)),
     (libc::SYS_flistxattr, Call::Attributes(None)),
+    (SETXATTRAT, Call::Attributes(Some(at(0)))),
+    (GETXATTRAT, Call::Attributes(Some(at(0)))),
+    (LISTXATTRAT, Call::Attributes(Some(at(0)))),
+    (REMOVEXATTRAT, Call::Attributes(Some(at(0)))),
+    (FILE_GETATTR, Call::Attributes(Some(at(0)))),
+    (FILE_SETATTR, Call::Attributes(Some(at(0)))),
     (libc::SYS_mkdirat, Call::Make(at(0))),
     (libc::SYS_mknodat, Call::Make(at(0))),
     (libc::SYS_symlinkat, Call::MakeLink(at(1))),

@@ -20,6 +20,10 @@ pub struct Opened {
     /// files that the program had written itself, and files of the kernel (`/proc`, `/sys`,
     /// `/dev`).
     pub read: BTreeSet<PathBuf>,
+    /// Files whose content the program could use: files that it opened, executed, linked or renamed.
+    pub used: BTreeSet<PathBuf>,
+    /// Names that the program removed or gave to something else, if there was something.
+    pub removed: BTreeSet<PathBuf>,
     /// Folders whose entries the program listed.
     pub listed: BTreeSet<PathBuf>,
     /// Everything that existed when the program first used its name, and the folders of these names, with the
@@ -31,12 +35,26 @@ pub struct Opened {
     pub kept_memory: BTreeSet<String>,
 }
 
+impl Opened {
+    /// Adds the observations of a program that ran after this one.
+    pub fn join(&mut self, later: Self) {
+        self.read.extend(later.read);
+        self.used.extend(later.used);
+        self.removed.extend(later.removed);
+        self.listed.extend(later.listed);
+        for (path, time) in later.found {
+            self.found.entry(path).or_insert(time);
+        }
+        self.kept_memory.extend(later.kept_memory);
+    }
+}
+
 /// The notes of a supervisor about a program that is running.
 pub(super) struct Notes {
     started: SystemTime,
     opened: Opened,
-    /// Names that the program has used before.
-    used: BTreeSet<PathBuf>,
+    /// Names that the program has named before.
+    named: BTreeSet<PathBuf>,
     /// Files that the program created itself.
     made: BTreeSet<PathBuf>,
     /// Devices and inodes of created files that were renamed. Their creation time doesn't
@@ -47,8 +65,8 @@ pub(super) struct Notes {
 
 impl Notes {
     pub(super) fn new() -> Self {
-        let (used, made, carried) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
-        Self { started: SystemTime::now(), opened: Opened::default(), used, made, carried }
+        let (named, made, carried) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        Self { started: SystemTime::now(), opened: Opened::default(), named, made, carried }
     }
 
     pub(super) fn list(&mut self, path: PathBuf) {
@@ -62,6 +80,30 @@ impl Notes {
         self.find(&path);
         if !self.made.contains(&path) && !is_kernels(&path) {
             self.opened.read.insert(path);
+        }
+    }
+
+    /// Notes that the content of a file may be used.
+    pub(super) fn open(&mut self, path: PathBuf) {
+        self.take(&path);
+        self.read(path);
+    }
+
+    /// Notes that the content of a file may be used under another name.
+    pub(super) fn take(&mut self, path: &Path) {
+        if !self.opened.used.contains(path)
+            && !self.made.contains(path)
+            && !is_kernels(path)
+            && path.is_file()
+        {
+            self.opened.used.insert(path.to_owned());
+        }
+    }
+
+    /// Notes that a name is removed or given to something else.
+    pub(super) fn remove(&mut self, path: &Path) {
+        if !self.made.contains(path) && path.symlink_metadata().is_ok() {
+            self.opened.removed.insert(path.to_owned());
         }
     }
 
@@ -111,7 +153,7 @@ impl Notes {
     /// Notes a call that learns whether something of this name exists.
     pub(super) fn find(&mut self, path: &Path) {
         for place in path.ancestors() {
-            if self.made.contains(place) || !self.used.insert(place.to_owned()) {
+            if self.made.contains(place) || !self.named.insert(place.to_owned()) {
                 return;
             }
             if inode(place).is_some_and(|inode| self.carried.contains(&inode)) {
@@ -132,7 +174,7 @@ impl Notes {
 
     /// Forgets a name and the names below it, because they may refer to something else now.
     pub(super) fn forget(&mut self, path: &Path) {
-        for names in [&mut self.made, &mut self.used] {
+        for names in [&mut self.made, &mut self.named] {
             // Names below a folder are next to each other, and the sets are large.
             let below = names.range(path.to_owned()..).take_while(|name| name.starts_with(path));
             let below: Vec<PathBuf> = below.cloned().collect();
@@ -156,6 +198,12 @@ impl Notes {
         };
         for path in &self.opened.read {
             add("r", path.as_os_str().as_bytes());
+        }
+        for path in &self.opened.used {
+            add("u", path.as_os_str().as_bytes());
+        }
+        for path in &self.opened.removed {
+            add("d", path.as_os_str().as_bytes());
         }
         for path in &self.opened.listed {
             add("l", path.as_os_str().as_bytes());
@@ -233,6 +281,8 @@ pub(super) fn read_list(mut file: File) -> Option<Opened> {
         let (kind, rest) = entry.split_first()?;
         match kind {
             b'r' => opened.read.insert(path(rest)),
+            b'u' => opened.used.insert(path(rest)),
+            b'd' => opened.removed.insert(path(rest)),
             b'l' => opened.listed.insert(path(rest)),
             b'f' => {
                 let (time, name) = rest.split_at(rest.iter().position(|byte| *byte == b'/')?);

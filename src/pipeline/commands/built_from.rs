@@ -1,0 +1,177 @@
+//! Detects a head that is not built from its own commit: from what base's build made, or from files that no commit
+//! contains. A slower head would run base's program, or one that nobody else can build.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crate::git::Repository;
+use crate::model::{Lint, LintCode};
+use crate::pipeline::host::Host;
+use crate::pipeline::trace::{file_state, is_made};
+use crate::process::Opened;
+
+use super::PreparedCommand;
+use super::leftovers::compiled_from;
+use super::observed::{ObservedProcess, other_work, shown, written};
+use super::others_sources::holds_tools;
+
+/// A command whose builds are compared.
+pub(super) struct BuiltFrom<'a> {
+    pub(super) host: &'a Host<'a>,
+    pub(super) base: (&'a PreparedCommand, &'a ObservedProcess),
+    pub(super) head: (&'a PreparedCommand, &'a ObservedProcess),
+}
+
+impl BuiltFrom<'_> {
+    /// The findings about head's build. `bases` contains all commands of base, which were built before head's.
+    pub(super) async fn lints(&self, bases: &[PreparedCommand]) -> Vec<Lint> {
+        let (base, head) = (self.base.0, self.head.0);
+        if !base.is_checked_out {
+            return Vec::new();
+        }
+        let (Some(by_base), Some(by_head)) = (&base.build_files, &head.build_files) else {
+            let why = "the files that the builds use can't be observed";
+            return vec![Lint::new(LintCode::Unobserved, why)];
+        };
+        let mut found: Vec<Lint> = self.takes_from_base(by_head, bases).await.into_iter().collect();
+        if found.is_empty() {
+            found.extend(self.reuses(by_base, by_head, bases).await);
+        }
+        found.extend(self.uncommitted(by_base, by_head));
+        found
+    }
+
+    /// The finding that head's build reads base's build folder, or a file of base's sources that differs from
+    /// head's.
+    async fn takes_from_base(&self, by_head: &Opened, bases: &[PreparedCommand]) -> Option<Lint> {
+        let (base, head) = (self.base.0, self.head.0);
+        let folders: Vec<PathBuf> =
+            bases.iter().filter_map(|it| it.build_folder()?.canonicalize().ok()).collect();
+        for path in by_head.used.iter().filter_map(|path| path.canonicalize().ok()) {
+            let name = if let Some(made) = folders.iter().find_map(|folder| path.strip_prefix(folder).ok()) {
+                format!("`{}` in {{build}}", shown(&made.to_string_lossy()))
+            } else if let Some(name) = base.name_in_sources(self.host, &path) {
+                let [of_base, of_head] = [base, head].map(|side| side.sources[0].join(&name));
+                if self.is_same(&of_base, &of_head).await {
+                    continue;
+                }
+                format!("`{}`", shown(&name))
+            } else {
+                continue;
+            };
+            return other_work(format!(
+                "head's build reads base's {name}, so both sides may run base's code"
+            ));
+        }
+        None
+    }
+
+    /// The finding that head's program comes from files that base's build wrote in a place that both builds
+    /// share. A cache that recognizes unchanged sources is shared too, but to do so it reads them. A build that only
+    /// compares times does not read a source file that changed before base was built.
+    async fn reuses(&self, by_base: &Opened, by_head: &Opened, bases: &[PreparedCommand]) -> Option<Lint> {
+        let ((base, _), (head, of_head)) = (self.base, self.head);
+        let is_bases = |at: SystemTime| bases.iter().any(|base| base.was_building(at));
+        let by_build =
+            by_head.used.iter().filter(|path| by_head.found.get(*path).is_some_and(|at| is_bases(*at)));
+        // A link in the build folder can lead to such a file.
+        let run = of_head.opened.used.iter().filter_map(|path| path.canonicalize().ok());
+        let run = run.filter(|path| written(path).is_some_and(is_bases));
+        let is_shared = |path: &PathBuf| {
+            let is_source = head.sources.iter().any(|sources| path.starts_with(sources));
+            !is_source && !self.host.sources.is_own(path)
+        };
+        let shared = by_build.cloned().chain(run).find(is_shared)?;
+        if !self.runs_the_same().await {
+            return None;
+        }
+        let names = |side: &PreparedCommand, files: &Opened| -> BTreeSet<String> {
+            let sources = files.used.iter().map(|path| compiled_from(path).unwrap_or_else(|| path.clone()));
+            sources.filter_map(|path| side.name_in_sources(self.host, &path)).collect()
+        };
+        let (with_base, with_head) = (names(base, by_base), names(head, by_head));
+        let shared = shown(&shared.to_string_lossy());
+        let mut differing = None;
+        for name in &with_base {
+            let [of_base, of_head] = [base, head].map(|side| side.sources[0].join(name));
+            if !of_head.is_file() || self.is_same(&of_base, &of_head).await {
+                continue;
+            }
+            if !with_head.contains(name) {
+                return other_work(format!(
+                    "head's build does not read `{}`, which differs from base's, but `{shared}`, which base's build \
+                     wrote, so both sides run base's code",
+                    shown(name)
+                ));
+            }
+            differing.get_or_insert(name);
+        }
+        differing.map(|name| {
+            let detail = format!(
+                "both sides run the same program although `{}` differs from base's; head's build reads `{shared}`, \
+                 which base's build wrote",
+                shown(name)
+            );
+            Lint::new(LintCode::ScriptChanged, detail)
+        })
+    }
+
+    /// Returns whether the processes of both sides use the same files of their build folders.
+    async fn runs_the_same(&self) -> bool {
+        let folders = [self.base.0, self.head.0].map(PreparedCommand::build_folder);
+        let [Some(of_base), Some(of_head)] = folders else { return true };
+        let observed = [(self.base.1, of_base), (self.head.1, of_head)];
+        let names = observed.iter().flat_map(|(observed, folder)| {
+            observed.opened.used.iter().filter_map(move |path| path.strip_prefix(folder).ok())
+        });
+        for name in names.collect::<BTreeSet<&Path>>() {
+            if !self.is_same(&of_base.join(name), &of_head.join(name)).await {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// The finding that head's build reads a file of the working tree that git does not track and that base's
+    /// checkout does not have after base's build. If base's build looks for it too, it is a local setting.
+    fn uncommitted(&self, by_base: &Opened, by_head: &Opened) -> Option<Lint> {
+        let (base, head) = (self.base.0, self.head.0);
+        let is_in_tools = |name: &str| {
+            let below = Path::new(name).ancestors().skip(1).filter(|it| *it != Path::new(""));
+            below.map(|it| head.sources[1].join(it)).any(|folder| is_made(&folder) || holds_tools(&folder))
+        };
+        let names = by_head.used.iter().filter_map(|path| {
+            let is_older = by_head.found.get(path).is_some_and(|at| *at < head.began);
+            let name =
+                head.name_in_sources(self.host, path).filter(|_| is_older && !by_base.used.contains(path))?;
+            (!base.sources[0].join(&name).exists() && !is_in_tools(&name)).then_some(name)
+        });
+        let names: BTreeSet<String> = names.collect();
+        if names.is_empty() {
+            return None;
+        }
+        let tracked = match Repository::open(&head.sources[1]).and_then(|repository| repository.tracked()) {
+            Ok(tracked) => tracked,
+            Err(error) => {
+                let why = format!("it is unknown whether head is built from its commit: failed to {error}");
+                return Some(Lint::new(LintCode::Unobserved, why));
+            }
+        };
+        let is_sought =
+            |name: &str| base.sources.iter().any(|sources| by_base.read.contains(&sources.join(name)));
+        // A submodule is tracked as a folder.
+        let is_tracked = |name: &str| head.sources[1].join(name).ancestors().any(|it| tracked.contains(it));
+        let mut names: Vec<&String> = names.iter().filter(|name| !is_tracked(name)).collect();
+        names.sort_by_key(|name| !is_sought(name));
+        let name = names.first()?;
+        let code = if is_sought(name) { LintCode::WorkloadChanged } else { LintCode::ScriptChanged };
+        let detail = format!("head's build reads `{}`, which no commit contains", shown(name));
+        Some(Lint::new(code, detail))
+    }
+
+    async fn is_same(&self, first: &Path, second: &Path) -> bool {
+        let digests = &self.host.digests;
+        file_state(first, digests).await == file_state(second, digests).await
+    }
+}

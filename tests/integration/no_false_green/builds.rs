@@ -1,0 +1,157 @@
+//! `[[command]]`: builds of a head that use what base's build made or files that no commit contains, a base that
+//! runs other code of head's working tree, and a head that takes files away from base.
+
+use std::os::unix::fs::PermissionsExt;
+
+use crate::harness::Outcome;
+
+use super::suite_commands::{BASES_BUILD, CONFIG, Change};
+
+/// A command whose `build` is a script.
+fn built_by_script() -> String {
+    CONFIG.replace("cp bench.sh {build}/bench", "sh build.sh {build}").replace("\"2s\"", "\"5s\"")
+}
+
+/// A repository whose base is built by this script.
+fn change(build: &str) -> Change {
+    let change = Change::empty();
+    change.0.write("build.sh", build);
+    change.begin("rows", &built_by_script());
+    change
+}
+
+fn says(outcome: &Outcome, detail: &str) -> bool {
+    outcome.stdout.contains(detail)
+}
+
+#[track_caller]
+fn is_refused(case: &str, outcome: &Outcome, detail: &str) {
+    assert!(says(outcome, "\"workload-changed\""), "{case}: {}", outcome.said());
+    assert!(says(outcome, detail), "{case}: {}", outcome.said());
+    assert_ne!(outcome.code, Some(0), "{case}");
+}
+
+#[track_caller]
+fn is_accepted(case: &str, outcome: &Outcome) {
+    for code in ["workload-changed", "unobserved"] {
+        assert!(!says(outcome, &format!("\"{code}\"")), "{case}: {}", outcome.said());
+    }
+}
+
+const SLOWER: &str = "sleep 0.01; rows";
+
+#[test]
+fn a_head_that_is_built_from_objects_of_base_is_never_green() {
+    // As make does in a build folder that both checkouts share.
+    let make = "o=$HOME/objects; mkdir -p $o; [ $o/bench -nt bench.sh ] || cp bench.sh $o/bench; ";
+    for use_it in ["cp $o/bench $1/bench", "ln -s $o/bench $1/bench"] {
+        let change = change(&format!("{make}{use_it}"));
+        change.bench(SLOWER);
+        let outcome = change.strictly();
+        is_refused(use_it, &outcome, "head's build does not read `bench.sh`, which differs from base's, but");
+    }
+    // As a compiler cache does.
+    let cache = "c=$HOME/.cache/cc; mkdir -p $c; \
+                 for f in bench.sh other.sh; do d=$c/$(sha256sum < $f | head -c 64); [ -e $d ] || cp $f $d; cp $d $1/${f%.sh}; done";
+    let change = Change::empty();
+    change.0.write("build.sh", cache);
+    change.0.write("other.sh", "true");
+    change.begin("rows", &built_by_script());
+    is_accepted("a cache by content, without a change", &change.strictly());
+    change.bench("rows # changed");
+    is_accepted("a cache by content", &change.strictly());
+    change.bench("rows");
+    change.0.write("README", "Documentation");
+    is_accepted("a changed document", &change.strictly());
+}
+
+#[test]
+fn a_head_whose_build_takes_bases_program_is_never_green() {
+    let build = "cp bench.sh $1/bench; cat bench.sh > /dev/null";
+    let change = change(build);
+    change.bench(SLOWER);
+    change.0.write("build.sh", format!("{build}; cp {BASES_BUILD}/bench $1/bench"));
+    is_refused("base's program", &change.strictly(), "head's build reads base's");
+    let sources = "../cache/benchgate/checkouts/checkout-*/content/tree";
+    change.0.write("build.sh", format!("{build}; cp {sources}/bench.sh $1/bench"));
+    is_refused("base's sources", &change.strictly(), "head's build reads base's `bench.sh`");
+}
+
+#[test]
+fn a_base_that_runs_untracked_code_of_heads_working_tree_is_never_green() {
+    let run = |name: &str| {
+        let change = Change::empty();
+        change.0.write(".gitignore", "*.so\n*.bin\n/venv\n");
+        let path = change.0.work().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        change.0.write("package/code.py", "");
+        change.begin(&format!(". '{}'; rows", path.display()), CONFIG);
+        std::fs::write(&path, "true").unwrap();
+        change
+    };
+    for name in ["package/native.so", "build/lib/native.so"] {
+        is_refused(name, &run(name).strictly(), "git does not track");
+    }
+    // Data and tools are shared on purpose.
+    is_accepted("data", &run("package/weights.bin").strictly());
+    let environment = run("venv/lib/native.so");
+    environment.0.write("venv/pyvenv.cfg", "");
+    is_accepted("a virtual environment", &environment.strictly());
+    let tools = run("compiler/bin/libcompiler.so");
+    is_accepted("a compiler that was unpacked in the tree", &tools.strictly());
+}
+
+#[test]
+fn a_head_that_takes_a_file_away_from_base_is_never_green() {
+    let cache = |change: &Change| {
+        let folder = change.0.work().with_file_name("home").join(".cache/app");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("tuned"), "1").unwrap();
+    };
+    let tuned =
+        "if [ -e $HOME/.cache/app/tuned ]; then cat $HOME/.cache/app/tuned >&2; else sleep 0.01; fi; rows";
+    let warmed = CONFIG.replace("warmup = 0", "warmup = 1");
+    let remove = "rm -f $HOME/.cache/app/tuned";
+    let change = Change::new(tuned, &warmed);
+    cache(&change);
+    is_accepted("the file stays", &change.strictly());
+    change.bench(&format!("{remove}; {tuned}"));
+    is_refused("a process removes it", &change.strictly(), "base's processes read");
+    cache(&change);
+    // The observed process of head is a later one.
+    change.bench(&format!("[ -e $HOME/done ] || {{ {remove}; : > $HOME/done; }}; {tuned}"));
+    is_refused("the first process removes it", &change.strictly(), "base's processes read");
+    let change = Change::new(tuned, CONFIG);
+    cache(&change);
+    change.0.write("benchgate.toml", CONFIG.replace("\"cp bench.sh", "\"sh build.sh"));
+    change.0.write("build.sh", format!("{remove}; cp bench.sh \"$1\""));
+    is_refused("the build removes it", &change.strictly(), "head's build removed");
+}
+
+#[test]
+fn a_head_that_is_built_from_a_file_that_no_commit_contains_is_never_green() {
+    let change = change("[ ! -e local.mk ] || cat local.mk >&2; cp bench.sh $1/bench");
+    is_accepted("no such file", &change.strictly());
+    change.0.write(".gitignore", "local.mk\n/data\n");
+    change.0.write("local.mk", "FLAGS = -O3");
+    is_refused("a local override", &change.strictly(), "`local.mk`, which no commit contains");
+    // Both sides read the same file.
+    let change = Change::empty();
+    change.0.write(".gitignore", "/data\n");
+    let data = change.0.write("data/input", "1");
+    change.0.write("build.sh", format!("cat '{}' >&2; cp bench.sh $1/bench", data.display()));
+    change.begin("rows", &built_by_script());
+    is_accepted("data that both sides read", &change.strictly());
+}
+
+#[test]
+fn an_executable_of_head_is_code_whatever_its_name() {
+    let change = Change::empty();
+    change.0.write(".gitignore", "/target\n");
+    let path = change.0.work().join("target/release/tool");
+    change.begin(&format!("'{}' || rows", path.display()), CONFIG);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::copy("/bin/false", &path).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    is_refused("an executable", &change.strictly(), "git does not track");
+}
