@@ -44,6 +44,29 @@ fn an_unchanged_head_is_green_and_a_slow_one_is_red() {
 }
 
 #[test]
+fn a_build_of_either_side_can_ask_git_for_its_version() {
+    let world = World::new();
+    world.write("bench.sh", BENCH);
+    world.write("benchgate.toml", CONFIG.replace("cp bench.sh", "sh build.sh"));
+    let asks = "set -e\ngit describe --tags --dirty >> $HOME/versions\ngit rev-parse HEAD >> $HOME/commits\n\
+                [ -d .git ] || git tag of-base\ncp bench.sh $1\n";
+    world.write("build.sh", asks);
+    let repository = branch(&world.work());
+    let [base, head] = ["main", "change"].map(|name| {
+        let id = repository.refname_to_id(&format!("refs/heads/{name}")).unwrap();
+        repository.find_object(id, None).unwrap()
+    });
+    repository.tag_lightweight("v1.2", &base, false).unwrap();
+    let gate = ["gate", "--base=main", "--max-blocks=2", "--fail-on=regressed,error"];
+    world.run(gate).expect_code(0);
+    let home = |name: &str| world.read(&format!("../home/{name}"));
+    assert_eq!(home("commits"), format!("{}\n{}\n", base.id(), head.id()));
+    let of_head = format!("v1.2-1-g{}", &head.id().to_string()[..7]);
+    assert_eq!(home("versions"), format!("v1.2\n{of_head}\n"));
+    assert_eq!(repository.tag_names(None).unwrap().len(), 1);
+}
+
+#[test]
 fn a_build_that_fails_at_head_alone_is_a_regression_that_names_its_log() {
     let world = change();
     world.write(

@@ -15,6 +15,7 @@ use benchgate_core::model::is_commit;
 mod ancestry;
 mod checkout;
 mod data_branch;
+mod history;
 mod remote;
 #[cfg(test)]
 mod tests;
@@ -378,7 +379,12 @@ fn io(path: &Path, source: std::io::Error) -> GitError {
 }
 
 fn other(action: &'static str, error: &git2::Error) -> GitError {
-    GitError::Other { action, message: error.message().to_owned() }
+    let mut message = error.message().to_owned();
+    // libgit2 does not know this part of an index.
+    if message.contains("sdir") {
+        message.push_str("; this is a sparse index: run `git sparse-checkout reapply --no-sparse-index`");
+    }
+    GitError::Other { action, message }
 }
 
 impl Repository {

@@ -2,6 +2,7 @@
 //! contains. A slower head would run base's program, or one that nobody else can build.
 
 use std::collections::BTreeSet;
+use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -14,7 +15,7 @@ use crate::process::Opened;
 use super::PreparedCommand;
 use super::leftovers::compiled_from;
 use super::observed::{ObservedProcess, other_work, shown, written};
-use super::others_sources::holds_tools;
+use super::others_sources::{holds_tools, is_code};
 
 /// A command whose builds are compared.
 pub(super) struct BuiltFrom<'a> {
@@ -39,6 +40,7 @@ impl BuiltFrom<'_> {
             found.extend(self.reuses(by_base, by_head, bases).await);
         }
         found.extend(self.uncommitted(by_base, by_head));
+        found.extend(self.other_data());
         found
     }
 
@@ -117,20 +119,43 @@ impl BuiltFrom<'_> {
         })
     }
 
-    /// Returns whether the processes of both sides use the same files of their build folders.
-    async fn runs_the_same(&self) -> bool {
-        let folders = [self.base.0, self.head.0].map(PreparedCommand::build_folder);
-        let [Some(of_base), Some(of_head)] = folders else { return true };
-        let observed = [(self.base.1, of_base), (self.head.1, of_head)];
-        let names = observed.iter().flat_map(|(observed, folder)| {
+    /// Each file of a build folder that a process used, at base and at head.
+    fn run(&self) -> Vec<[PathBuf; 2]> {
+        let sides = [self.base, self.head];
+        let [Some(of_base), Some(of_head)] = sides.map(|(command, _)| command.build_folder()) else {
+            return Vec::new();
+        };
+        let names = sides.into_iter().zip([of_base, of_head]).flat_map(|((_, observed), folder)| {
             observed.opened.used.iter().filter_map(move |path| path.strip_prefix(folder).ok())
         });
-        for name in names.collect::<BTreeSet<&Path>>() {
-            if !self.is_same(&of_base.join(name), &of_head.join(name)).await {
+        let names: BTreeSet<&Path> = names.collect();
+        names.into_iter().map(|name| [of_base, of_head].map(|folder| folder.join(name))).collect()
+    }
+
+    async fn runs_the_same(&self) -> bool {
+        for [of_base, of_head] in self.run() {
+            if !self.is_same(&of_base, &of_head).await {
                 return false;
             }
         }
         true
+    }
+
+    /// The note that the processes use data of different sizes that the builds made: the result of a compiler under
+    /// test, or a smaller input.
+    fn other_data(&self) -> Option<Lint> {
+        let head = self.head.0;
+        let size = |path: &Path| path.metadata().ok().filter(Metadata::is_file).map(|found| found.len());
+        self.run().iter().find_map(|[of_base, of_head]| {
+            let (at_base, at_head) = (size(of_base)?, size(of_head)?);
+            let is_program = head.files.contains(of_head) || [of_base, of_head].iter().any(|it| is_code(it));
+            let name = of_head.strip_prefix(head.build_folder()?).ok().filter(|_| at_base != at_head && !is_program)?;
+            let detail = format!(
+                "the processes read `{}` in {{build}}, which has {at_base} bytes at base and {at_head} at head",
+                shown(&name.to_string_lossy())
+            );
+            Some(Lint::new(LintCode::ScriptChanged, detail))
+        })
     }
 
     /// The finding that head's build reads a file of the working tree that git does not track and that base's

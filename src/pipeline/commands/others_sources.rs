@@ -116,7 +116,7 @@ fn is_name_of_build(part: &OsStr) -> bool {
 }
 
 /// Returns whether a file is a program, a library or a module of Python.
-fn is_code(path: &Path) -> bool {
+pub(super) fn is_code(path: &Path) -> bool {
     let mut start = [0; 4];
     let is_read = File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok();
     let is_module = path.extension().is_some_and(|kind| ["py", "pyc", "so"].iter().any(|it| kind == *it));

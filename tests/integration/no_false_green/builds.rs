@@ -145,6 +145,22 @@ fn a_head_that_is_built_from_a_file_that_no_commit_contains_is_never_green() {
 }
 
 #[test]
+fn data_that_the_builds_made_differently_is_noted() {
+    let config = CONFIG.replace(
+        "\"cp bench.sh {build}/bench\"",
+        "[\"cp bench.sh {build}/bench\", \"cp data {build}/data\"]",
+    );
+    let change = Change::empty();
+    change.0.write("data", "1234");
+    change.begin("cat \"${0%/*}/data\" >&2; rows", &config);
+    let note = "`data` in {build}, which has 4 bytes at base and";
+    assert!(!says(&change.strictly(), note));
+    change.0.write("data", "12");
+    let outcome = change.strictly();
+    assert!(says(&outcome, note), "{}", outcome.said());
+}
+
+#[test]
 fn an_executable_of_head_is_code_whatever_its_name() {
     let change = Change::empty();
     change.0.write(".gitignore", "/target\n");

@@ -223,6 +223,15 @@ elif how.startswith("extended attribute"):
     attempt(os.setxattr, place, name, b"42")
     # Not every file system has such attributes, but each changes the time.
     os.chmod(place, 0o700)
+elif how.startswith("new call"):
+    # The numbers of `getxattrat` and `fchmodat2`.
+    place, here = os.path.join(home, "old").encode(), -100
+    if "mode" in how:
+        libc.syscall(452, here, place, 0o700, 0)
+    else:
+        libc.syscall(464, here, place, 0, b"user.kept", None, 0)
+        with open(place, "w"):
+            pass
 elif how == "length of a file":
     attempt(os.truncate, kept, 3)
     write(kept)
@@ -328,6 +337,8 @@ fn a_head_that_can_tell_what_an_earlier_process_left_is_never_green() {
         "extended attribute of a folder",
         "length of a file",
         "times of a file",
+        "new call that reads an attribute",
+        "new call that sets a mode",
         "port",
         "segment",
         "queue",

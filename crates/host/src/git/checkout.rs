@@ -13,6 +13,7 @@ use std::time::Duration;
 use git2::{ObjectType, Oid};
 
 use super::data_branch::{CommandRunner, run_git};
+use super::history::History;
 use super::remote::last_line;
 use super::{FOLDER, GitError, LINK, Repository, SUBMODULE, io, other};
 use crate::files::{self, LONGEST_LFS_POINTER, Scratch, has_lfs_pointer, is_lfs_pointer};
@@ -97,7 +98,8 @@ impl Writing<'_> {
         let lfs = WorkingTreeLfs::find(repository, &self.root.join(below), &special.pointers);
         let folder = self.top.join(below);
         fs::create_dir_all(&folder).map_err(|source| io(&folder, source))?;
-        self.read_tree(repository, id, &folder, lfs)?;
+        let history = History::new_in(self.scratch, id)?;
+        self.read_tree(repository, id, (&folder, &history.index()), lfs)?;
         for path in &special.pointers {
             if has_lfs_pointer(&folder.join(path)) == Some(true) {
                 let path = below.join(path);
@@ -109,6 +111,7 @@ impl Writing<'_> {
         }
         self.links(&special.links, below)?;
         protect(&folder)?;
+        history.attach(repository, id, &folder)?;
         for (path, commit) in special.submodules {
             let path = below.join(path);
             match self.submodule(repository, &path, below)? {
@@ -126,7 +129,7 @@ impl Writing<'_> {
         &self,
         repository: &git2::Repository,
         id: Oid,
-        folder: &Path,
+        (folder, index): (&Path, &Path),
         lfs: WorkingTreeLfs,
     ) -> Result<(), GitError> {
         let mut arguments: Vec<String> = Vec::new();
@@ -147,7 +150,7 @@ impl Writing<'_> {
             .cwd(folder)
             .env("GIT_DIR", repository.path())
             .env("GIT_WORK_TREE", folder)
-            .env("GIT_INDEX_FILE", self.scratch.join(format!("{id}.index")))
+            .env("GIT_INDEX_FILE", index)
             .env("GIT_TERMINAL_PROMPT", "0")
             // A replacement ref can substitute any object, including the base commit.
             .env("GIT_NO_REPLACE_OBJECTS", "1")
