@@ -49,7 +49,8 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     let mut index: HashMap<String, usize> = HashMap::new();
     let mut config = Configuration::default();
     let mut broken = None;
-    let (mut skipped, mut ended) = (HashSet::new(), HashSet::new());
+    // The packages whose last run printed its last line; `begun` is set if a run has not named its package yet.
+    let (mut skipped, mut ended, mut begun) = (HashSet::new(), HashSet::new(), false);
     // The benchmark whose log is being read, and a problem in the log of each.
     let (mut logging, mut logged) = (None, HashMap::new());
     for line in lines(text) {
@@ -74,10 +75,16 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
                         logged.insert(name.clone(), problem);
                     }
                     if line.text == "PASS" || line.text.starts_with("ok  ") {
+                        begun = false;
                         ended.insert(config.in_package(""));
                     }
                     broken = broken.or_else(|| is_broken(line.text).then(|| short(line.text.trim())));
                     config.read_line(line.text).map_err(|what| line_fault(line.number, what))?;
+                    begun |= line.text.starts_with("goos:");
+                    if line.text.starts_with("pkg:") {
+                        begun = false;
+                        ended.remove(&config.in_package(""));
+                    }
                     continue;
                 }
             },
@@ -87,6 +94,8 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
         if why.is_none() && rest.is_empty() && line.terminated {
             continue;
         }
+        // The log may have several runs.
+        ended.remove(&config.in_package(""));
         let name = config.in_package(name);
         if !index.contains_key(&name) && !has_room(list.len()) {
             break;
@@ -124,7 +133,7 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
         .map(|line| Lint::new(LintCode::TruncatedInput, format!("the test framework reports `{line}`")));
     let lints = broken.into_iter().chain(config.machines).collect();
     let finish = |rows: BenchfmtRows| {
-        let is_ended = ended.contains(&rows.package);
+        let is_ended = ended.contains(&rows.package) && !begun;
         let fields = Rc::clone(&rows.fields);
         let mut benchmark = rows.finish();
         state(&mut benchmark, &fields);

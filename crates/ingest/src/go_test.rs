@@ -11,7 +11,7 @@ use super::benchfmt;
 use super::build::carried;
 use super::error::{LineFault, line_fault};
 use super::json::parse_stream;
-use super::text::crash;
+use super::text::{crash, problems};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -28,7 +28,7 @@ struct GoEvent {
 struct GoPackage {
     name: String,
     text: String,
-    /// True if the package's own `pass`, `fail` or `skip` event has been read.
+    /// True if the last event is the package's own `pass`, `fail` or `skip`.
     ended: bool,
     /// True if the package failed, or one of its tests or benchmarks.
     failed: bool,
@@ -48,10 +48,13 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
             }
         };
         let package = &mut packages[at];
+        let is_final = matches!(event.action.as_str(), "pass" | "fail" | "skip") && event.test.is_none();
+        // Building a package has events without a package.
+        package.ended = is_final || event.action.starts_with("build-");
         match event.action.as_str() {
-            "output" => package.text.push_str(&event.output),
+            "output" | "build-output" => package.text.push_str(&event.output),
+            "build-fail" => package.failed = true,
             action @ ("pass" | "fail" | "skip") => {
-                package.ended |= event.test.is_none();
                 // A package without tests is skipped as a whole; it has no results either.
                 let has_results = || package.text.contains(" ns/op");
                 package.failed |= action == "fail" || (action == "skip" && package.ended && has_results());
@@ -64,6 +67,7 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     // A line number in the joined text doesn't exist in the file, so the error names line 1.
     let mut run = benchfmt::read(&texts).map_err(|fault| line_fault(1, fault.what))?;
     run.lints.extend(crash(&texts, true));
+    run.lints.extend(problems(&texts));
     for package in packages.iter().filter(|package| !package.ended) {
         let detail = format!("the final event of package `{}` is missing", package.name);
         run.lints.push(Lint::new(LintCode::TruncatedInput, detail));

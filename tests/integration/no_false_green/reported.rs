@@ -119,3 +119,66 @@ fn labels_that_measure_or_number_change_nothing() {
         assert_eq!(outcome.code, Some(0), "`{base}`, `{head}`: {}", outcome.said());
     }
 }
+
+/// The lines of a run of `go test -bench`; `seed` varies the times.
+fn go_run(package: &str, seed: usize) -> String {
+    let row = |at: usize| {
+        format!("BenchmarkA-8 \t 100 \t {:.1} ns/op\n", 100.0 + 0.1 * ((at * 7 + seed) % 11) as f64)
+    };
+    let rows: String = (0..6).map(row).collect();
+    format!("goos: linux\ngoarch: amd64\npkg: {package}\n{rows}PASS\nok  \t{package}\t1.234s\n")
+}
+
+/// The same text inside the events of `go test -json`, which runs each package once.
+fn go_events(text: &str, package: &str, ended: bool) -> String {
+    let event = |line: &str| {
+        serde_json::json!({"Action": "output", "Package": package, "Output": line}).to_string() + "\n"
+    };
+    let start = serde_json::json!({"Action": "start", "Package": package}).to_string() + "\n";
+    let end = serde_json::json!({"Action": "pass", "Package": package, "Elapsed": 1.5}).to_string() + "\n";
+    let output: String = text.split_inclusive('\n').map(event).collect();
+    start + &output + if ended { end.as_str() } else { "" }
+}
+
+#[test]
+fn no_second_run_that_was_cut_is_green_in_a_log_of_go() {
+    let [base, head] = [0, 3].map(|seed| go_run("a", seed) + &go_run("a", seed + 1));
+    compared(&base, &head).expect_code(0);
+    let packages = go_run("a", 3) + &go_run("b", 4);
+    compared(&(go_run("a", 0) + &go_run("b", 1)), &packages).expect_code(0);
+    let second = go_run("a", 4);
+    let lines: Vec<&str> = second.split_inclusive('\n').collect();
+    let mut greens = Greens::default();
+    for kept in [1, 2, 3, 4, 7, 9] {
+        let head = go_run("a", 3) + &lines[..kept].concat();
+        greens.check(&format!("{kept} lines of the second run"), &compared(&base, &head));
+    }
+    let rows = lines[3..6].concat();
+    greens.check("rows without a header", &compared(&base, &(go_run("a", 3) + &rows)));
+    let packages = go_run("a", 3) + lines[0];
+    greens.check("the header of a package", &compared(&(go_run("a", 0) + &go_run("b", 1)), &packages));
+    greens.none(8);
+}
+
+#[test]
+fn no_events_of_go_with_a_cut_run_or_a_problem_are_green() {
+    let events = |seed: usize| go_events(&go_run("a", seed), "a", true);
+    let build =
+        "{\"ImportPath\": \"a\", \"Action\": \"build-output\", \"Output\": \"ld: warning: -no_pie\\n\"}\n";
+    let [base, head] = [0, 3].map(|seed| build.to_owned() + &events(seed) + &events(seed + 1));
+    compared(&base, &head).expect_code(0);
+    let mut greens = Greens::default();
+    for kept in [0, 4, 8] {
+        let cut: String = go_run("a", 4).split_inclusive('\n').take(kept).collect();
+        let head = events(3) + &go_events(&cut, "a", false);
+        greens.check(&format!("{kept} lines of the second run"), &compared(&base, &head));
+    }
+    for line in ["verification: FAILED", "2026/11/28 10:00:00 ERROR validation failed", "WARNING: DATA RACE"]
+    {
+        let text = go_run("a", 3).replacen("goarch", &format!("{line}\ngoarch"), 1);
+        greens.check(line, &compared(&events(0), &go_events(&text, "a", true)));
+    }
+    let failed = build.replace("build-output", "build-fail");
+    greens.check("a failed build", &compared(&base, &(failed + &events(3) + &events(4))));
+    greens.none(7);
+}
