@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value as Json;
 
 use benchgate_core::model::{
-    Benchmark, Better, Lint, LintCode, Metric, Quality, Run, Summary, Unit, excerpt,
+    Benchmark, Better, Lint, LintCode, Metric, Quality, Run, Summary, Unit, excerpt, words,
 };
 
 use super::build::{ByName, carried, direction, own_metric, own_unit, summary};
@@ -84,7 +84,7 @@ pub(super) fn read(text: &str, better: Better) -> Result<Run, LineFault> {
 /// the end of a name, `min` is a statistic.
 fn direction_of_words(name: &str) -> Better {
     let name = name.to_ascii_lowercase();
-    let last = facts::words(&name).last().copied().filter(|word| word.len() > 1 && *word != "min");
+    let last = words(&name).last().copied().filter(|word| word.len() > 1 && *word != "min");
     match (direction(&name), last) {
         (Better::Unknown, Some("latency" | "duration" | "runtime")) => Better::Lower,
         (Better::Unknown, Some(last)) => direction(last),

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use benchgate_core::model::{
-    Benchmark, ENVIRONMENT, FIELDS, Lint, LintCode, Quality, Run, Stage, excerpt, name_words,
+    Benchmark, ENVIRONMENT, FIELDS, Lint, LintCode, Quality, Run, Stage, excerpt, is_in, name_words, words,
 };
 
 use super::build::{fail, processes, time_unit};
@@ -151,14 +151,6 @@ pub(super) fn of_json<'a>(object: impl IntoIterator<Item = (&'a String, &'a Valu
 /// Maximum number of items of a list that is a fact; longer lists are measurements or logs.
 const MOST_ITEMS: usize = 16;
 
-pub(super) fn words(name: &str) -> Vec<&str> {
-    name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect()
-}
-
-fn is_in(words: &str, word: &str) -> bool {
-    words.split_ascii_whitespace().any(|known| known == word)
-}
-
 /// Words in names of fields that say whether a result is right.
 const VERDICTS: &str = "status result outcome state verdict verification verified accuracy correctness correct passed \
     pass success succeeded successful ok valid validated validation check checked match matches matched allclose \
@@ -166,7 +158,7 @@ const VERDICTS: &str = "status result outcome state verdict verification verifie
 
 /// Words in values of such fields that deny it.
 const DENIALS: &str = "false fail fails failed failure error errors errored wrong incorrect mismatch mismatched invalid \
-    timeout crash crashed oom killed aborted diverged bad";
+    timeout crash crashed oom killed aborted diverged bad interrupted cancelled canceled incomplete truncated";
 
 /// Words that make up the names of error messages.
 const ERRORS: &str =
@@ -340,8 +332,13 @@ pub(super) fn failure(name: &str, value: &str) -> Option<String> {
     }
 }
 
+/// Returns whether a field with these words in its name holds a remark.
+pub(super) fn is_remark(words: &[&str]) -> bool {
+    words.iter().any(|word| is_in(REMARKS, word))
+}
+
 /// Returns whether these are the words of a field for a message about an error.
-fn is_message(words: &[&str]) -> bool {
+pub(super) fn is_message(words: &[&str]) -> bool {
     words.iter().any(|word| is_in(ERRORS, word))
         && words.iter().all(|word| is_in(ERRORS, word) || is_in(OF_ERRORS, word))
 }

@@ -21,6 +21,14 @@ struct JmhEntry {
     forks: Option<u64>,
     #[serde(rename = "measurementIterations")]
     iterations: Option<u64>,
+    #[serde(rename = "warmupIterations")]
+    warmups: Option<u64>,
+    #[serde(rename = "warmupTime")]
+    warmup_time: Option<String>,
+    #[serde(rename = "warmupBatchSize")]
+    warmup_batch: Option<u64>,
+    #[serde(rename = "measurementTime")]
+    time: Option<String>,
     /// Calls that one invocation makes.
     #[serde(rename = "measurementBatchSize")]
     batch: Option<u64>,
@@ -91,6 +99,19 @@ fn benchmark(entry: JmhEntry) -> Benchmark {
     for (label, stated) in [("batch-size", entry.batch), ("operations-per-invocation", entry.operations)] {
         // Both numbers are 1 by default, and files that don't state them are old.
         benchmark.labels.insert(label.to_owned(), stated.unwrap_or(1).to_string());
+    }
+    let count = |stated: Option<u64>| stated.map(|count| count.to_string());
+    let forked = entry.forks.map(|forks| if forks == 0 { "no" } else { "yes" }.to_owned());
+    // A program that is less warm, or whose iterations are shorter, does other work.
+    let design = [
+        ("forked", forked),
+        ("warmupIterations", count(entry.warmups)),
+        ("warmupTime", entry.warmup_time),
+        ("warmupBatchSize", count(entry.warmup_batch)),
+        ("measurementTime", entry.time),
+    ];
+    for (name, stated) in design {
+        benchmark.labels.insert(name.to_owned(), stated.unwrap_or_else(|| "not stated".to_owned()));
     }
     let Some((metric, scale)) = metric(&entry.primary.unit) else {
         let detail = format!("score unit `{}`", entry.primary.unit);

@@ -9,12 +9,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use benchgate_core::model::{
     Benchmark, BenchmarkName, Lint, LintCode, Metric, MetricSeries, Outcome, Process, Run, Series, Stage,
-    excerpt,
+    excerpt, words,
 };
 
 use super::build::{carried, fail, has_room, time_unit};
 use super::error::{LineFault, line_fault};
-use super::facts::{self, Commits, is_axis, is_percentile, words};
+use super::facts::{self, Commits, is_axis, is_percentile};
 use super::text::{cut_line, lines};
 
 /// The combined rows with one name.

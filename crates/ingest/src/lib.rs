@@ -12,6 +12,7 @@ mod conv_library;
 mod criterion;
 mod custom;
 mod detect;
+mod document;
 mod error;
 mod export;
 mod facts;

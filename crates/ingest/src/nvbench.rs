@@ -21,6 +21,9 @@ struct NvbenchFile {
     benchmarks: NullableList<NvbenchEntry>,
 }
 
+/// Number of samples from which nvbench states a finite noise.
+const LEAST_FOR_NOISE: f64 = 5.0;
+
 /// An array in nvbench's JSON. Its writer appends to a new JSON value, which stays null if nothing is
 /// appended, so any empty array may be null.
 #[derive(Deserialize)]
@@ -159,7 +162,9 @@ fn benchmark(entry: &str, state: &State, devices: &HashMap<i64, &str>) -> Benchm
         let mean = of("mean")?;
         let n = value(&format!("nv/{kind}/sample_size")).filter(|n| (1.0..1e15).contains(n));
         // With few samples the relative noise is infinite, which has no meaning.
-        let relative = of("stdev/relative").filter(|relative| relative.is_finite());
+        let relative = of("stdev/relative");
+        let is_few = n.is_none_or(|n| n < LEAST_FOR_NOISE);
+        let relative = relative.filter(|relative| relative.is_finite() || !is_few);
         let stddev = of("stdev/absolute").or(relative.map(|relative| relative * mean));
         Some(Summary {
             n: n.map(|n| n as u64),

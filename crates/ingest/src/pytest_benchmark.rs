@@ -104,6 +104,8 @@ struct Options {
     timer: Option<String>,
     #[serde(default)]
     disable_gc: bool,
+    /// A flag, or the word `auto`.
+    warmup: Option<serde_json::Value>,
 }
 
 #[derive(Deserialize)]
@@ -169,8 +171,11 @@ fn benchmark(entry: PytestBenchmarkEntry) -> Benchmark {
     }
     // Every release states the timer, so a file without one was edited, and its clock may differ from the
     // other side's.
-    let (timer, disable_gc) =
-        entry.options.map_or((None, false), |options| (options.timer, options.disable_gc));
+    let (timer, disable_gc, warmup) = entry
+        .options
+        .map_or((None, false, None), |options| (options.timer, options.disable_gc, options.warmup));
+    let warmup = warmup.map_or_else(|| "not stated".to_owned(), |warmup| warmup.to_string());
+    benchmark.labels.insert("warmup".to_owned(), warmup);
     benchmark.labels.insert("disable_gc".to_owned(), disable_gc.to_string());
     benchmark.labels.insert("timer".to_owned(), timer.unwrap_or_else(|| "not stated".to_owned()));
     if entry.has_error {

@@ -6,12 +6,12 @@ use benchgate_core::model::{Better, LintCode, Origin, Outcome, RENAMED_FROM, Run
 
 use super::build::{MOST_BENCHMARKS, fail};
 use super::detect::other_format;
-use super::error::{LineFault, line_of};
+use super::error::{BoxedFault, LineFault, line_of};
 use super::text::{crash, problems, utf8};
 use super::{
     Format, IngestError, asv, benchfmt, build, cargo_bench, compile_benchmark, compiled_code, conv_library,
-    criterion, custom, detect, go_test, google_benchmark, hyperfine, iree_run_module, jmh, latency_csv,
-    nvbench, pytest_benchmark, run_json, torchbench,
+    criterion, custom, detect, document, go_test, google_benchmark, hyperfine, iree_run_module, jmh,
+    latency_csv, nvbench, pytest_benchmark, run_json, torchbench,
 };
 
 /// Number of bytes from which a file's format is detected.
@@ -37,8 +37,7 @@ pub fn read(bytes: &[u8], format: Format, label: &str) -> Result<Run, IngestErro
         }
         Format::GoogleBenchmarkJson => {
             let text = text()?;
-            google_benchmark::read_json(text)
-                .map_err(|fault| LineFault { line: line_of(text.as_bytes(), fault.at), what: fault.what })
+            google_benchmark::read_json(text).map_err(|fault| of_line(text, fault))
         }
         Format::GoogleBenchmarkCsv => google_benchmark::read_csv(text()?),
         Format::GoogleBenchmarkConsole => google_benchmark::read_console(text()?),
@@ -66,17 +65,22 @@ pub fn read(bytes: &[u8], format: Format, label: &str) -> Result<Run, IngestErro
             Ok(compiled_code::read(bytes).map_err(failed)?)
         }
     };
-    let mut run = read.map_err(|fault| IngestError::Malformed {
+    let malformed = |fault: LineFault| IngestError::Malformed {
         label: label.to_owned(),
         format,
         line: fault.line,
         // A message may quote the file.
         what: excerpt(&fault.what, LONGEST),
-    })?;
+    };
+    let mut run = read.map_err(malformed)?;
     if run.benchmarks.is_empty() {
         return Err(no_results());
     }
     build::check(run.benchmarks.len(), label)?;
+    if document::is_read(format) {
+        let text = text()?;
+        run.lints.extend(document::findings(text).map_err(|fault| malformed(of_line(text, fault)))?);
+    }
     if (is_log(format) || matches!(format, Format::LatencyCsv | Format::CompileBenchmarkMarkdown))
         && let Some((line, other)) = other_format(text()?, format)
     {
@@ -101,6 +105,11 @@ pub fn read(bytes: &[u8], format: Format, label: &str) -> Result<Run, IngestErro
     }
     run.origin = Origin::new(format.into(), label);
     Ok(run)
+}
+
+/// Returns a fault with the line in which it was found.
+fn of_line(text: &str, fault: BoxedFault) -> LineFault {
+    LineFault { line: line_of(text.as_bytes(), fault.at), what: fault.what }
 }
 
 /// Returns whether a format is the output of a running program, which may end with a crash message.

@@ -182,3 +182,114 @@ fn no_events_of_go_with_a_cut_run_or_a_problem_are_green() {
     greens.check("a failed build", &compared(&base, &(failed + &events(3) + &events(4))));
     greens.none(7);
 }
+
+/// Fields at the top of a document that say that the run failed or was cut.
+const AGAINST: [&str; 9] = [
+    "\"error\": \"no device\"",
+    "\"errors\": [\"no device\"]",
+    "\"exit_code\": 1",
+    "\"status\": \"failed\"",
+    "\"success\": false",
+    "\"timed_out\": true",
+    "\"interrupted\": true",
+    "\"completed\": false",
+    "\"notes\": \"diverged\"",
+];
+const FINE: &str = "\"error\": null, \"errors\": [], \"exit_code\": 0, \"status\": \"ok\", \"success\": true, \
+    \"timed_out\": false, \"timeout\": 30, \"completed\": true, \"notes\": \"no errors\"";
+
+#[test]
+fn no_document_that_says_that_the_run_failed_or_was_cut_is_green() {
+    let times = "[1.0002, 1.0001, 1.0006, 1.0003]";
+    let row = |time: &&str| {
+        format!("{{\"name\": \"a\", \"iterations\": 10, \"real_time\": {time}, \"time_unit\": \"ms\"}}")
+    };
+    let rows = ["1.0002", "1.0001", "1.0006"].iter().map(row).collect::<Vec<_>>().join(", ");
+    let google = format!("{{\"context\": {{\"num_cpus\": 8}}, \"benchmarks\": [{rows}]}}");
+    let documents = [
+        ("Google Benchmark", google.replacen('{', "{FIELDS, ", 1)),
+        ("its context", google.replacen("\"context\": {", "\"context\": {FIELDS, ", 1)),
+        (
+            "hyperfine",
+            format!("{{FIELDS, \"results\": [{{\"command\": \"./a\", \"mean\": 1.0003, \"times\": {times}, \
+                     \"exit_codes\": [0, 0, 0, 0]}}]}}"),
+        ),
+        (
+            "a row of hyperfine",
+            format!("{{\"results\": [{{\"command\": \"./a\", FIELDS, \"mean\": 1.0003, \"times\": {times}, \
+                     \"exit_codes\": [0, 0, 0, 0]}}]}}"),
+        ),
+        (
+            "pytest-benchmark",
+            format!("{{\"machine_info\": {{}}, FIELDS, \"benchmarks\": [{{\"name\": \"a\", \"options\": \
+                     {{\"timer\": \"perf_counter\"}}, \"stats\": {{\"rounds\": 4, \"mean\": 1.0003, \"data\": {times}}}}}]}}"),
+        ),
+        (
+            "JMH",
+            "[{\"jmhVersion\": \"1.37\", \"benchmark\": \"a\", \"mode\": \"avgt\", \"threads\": 1, FIELDS, \"forks\": 2, \
+             \"measurementIterations\": 2, \"primaryMetric\": {\"score\": 1.0003, \"scoreUnit\": \"us/op\", \
+             \"rawData\": [[1.0002, 1.0001], [1.0006, 1.0003]]}}]"
+                .to_owned(),
+        ),
+        (
+            "criterion",
+            "{\"sampling_mode\": \"Flat\", FIELDS, \"iters\": [10.0, 10.0, 10.0, 10.0], \
+             \"times\": [1000.25, 1000.125, 1000.5, 1000.75]}"
+                .to_owned(),
+        ),
+        (
+            "asv",
+            "{\"version\": 2, \"commit_hash\": \"1\", \"env_name\": \"e\", FIELDS, \"result_columns\": [\"result\", \"params\", \
+             \"samples\"], \"results\": {\"t.time_a\": [[1.00025], [], [[1.0002, 1.0001, 1.0006, 1.0003]]]}}"
+                .to_owned(),
+        ),
+    ];
+    for (tool, document) in documents {
+        assert!(document.contains("FIELDS"), "{document}");
+        let honest = document.replace("FIELDS", FINE);
+        let edits = AGAINST.map(|against| (FINE, against));
+        none_is_green(tool, &honest, &edits);
+    }
+}
+
+/// The settings with which a tool warms a program up are part of the work that it measures.
+#[test]
+fn no_side_that_is_warmed_up_differently_is_green() {
+    let jmh = "[{\"jmhVersion\": \"1.37\", \"benchmark\": \"a\", \"mode\": \"avgt\", \"threads\": 1, \"forks\": 1, \
+        \"warmupIterations\": 5, \"warmupTime\": \"10 s\", \"warmupBatchSize\": 1, \"measurementIterations\": 4, \
+        \"measurementTime\": \"10 s\", \"primaryMetric\": {\"score\": 1.0003, \"scoreUnit\": \"us/op\", \
+        \"rawData\": [[1.0002, 1.0001, 1.0006, 1.0003]]}}]";
+    let edits = [
+        ("\"forks\": 1", "\"forks\": 0"),
+        ("\"warmupIterations\": 5", "\"warmupIterations\": 0"),
+        ("\"warmupTime\": \"10 s\"", "\"warmupTime\": \"1 ms\""),
+        ("\"warmupBatchSize\": 1", "\"warmupBatchSize\": 100"),
+        ("\"warmupIterations\": 5, ", ""),
+        ("\"measurementTime\": \"10 s\"", "\"measurementTime\": \"10 min\""),
+        ("\"threads\": 1", "\"threads\": 4"),
+        ("avgt", "sample"),
+    ];
+    none_is_green("JMH", jmh, &edits);
+    let pytest = "{\"machine_info\": {}, \"benchmarks\": [{\"name\": \"a\", \"options\": {\"timer\": \"perf_counter\", \
+        \"warmup\": false}, \"stats\": {\"rounds\": 4, \"mean\": 1.0003, \"data\": [1.0002, 1.0001, 1.0006, 1.0003]}}]}";
+    none_is_green(
+        "pytest-benchmark",
+        pytest,
+        &[("\"warmup\": false", "\"warmup\": true"), (", \"warmup\": false", "")],
+    );
+}
+
+#[test]
+fn no_noise_of_nvbench_that_is_not_a_number_is_green() {
+    let nvbench = "{\"devices\": [{\"id\": 0, \"name\": \"g\", \"ecc_state\": false}], \"benchmarks\": [{\"name\": \"a\", \"states\": [{\"device\": 0, \
+        \"axis_values\": [], \"is_skipped\": false, \"summaries\": [{\"tag\": \"nv/cold/sample_size\", \"data\": [{\"name\": \"value\", \
+        \"value\": \"1024\"}]}, {\"tag\": \"nv/cold/time/gpu/mean\", \"data\": [{\"name\": \"value\", \"value\": \"1.25e-05\"}]}, \
+        {\"tag\": \"nv/cold/time/gpu/stdev/relative\", \"data\": [{\"name\": \"value\", \"value\": \"0.013\"}]}]}]}]}";
+    let mut greens = Greens::default();
+    for noise in ["\"inf\"", "null", "\"nan\""] {
+        let unknown = nvbench.replace("\"0.013\"", noise);
+        greens.check(noise, &compared(nvbench, &unknown));
+        greens.check(noise, &compared(&unknown, &format!("{unknown}\n")));
+    }
+    greens.none(6);
+}

@@ -39,7 +39,7 @@ pub use policy::{
     Policy, SequentialPolicy, TestKind, Waiver,
 };
 pub use progress::{Event, NextLook, Progress, Quiet, Standing};
-pub use quality::{Quality, name_words};
+pub use quality::{Quality, is_in, name_words, words};
 pub use run::{Anchor, Calibration, Context, Origin, Run, SideName, Spread, Testbed, Toolchain};
 pub use store_url::{StoreScheme, StoreUrl, StoreUrlError};
 pub use telemetry::{ForeignProcess, Telemetry};

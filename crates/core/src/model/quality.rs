@@ -48,9 +48,7 @@ impl Quality {
     /// Returns what a metric with this name states about the result; `None` for a measurement.
     pub fn of_name(name: &str) -> Option<Self> {
         let name = name_words(&name.replace("NaN", " nan"));
-        let words: Vec<&str> =
-            name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
-        let is_in = |known: &str, word: &str| known.split_ascii_whitespace().any(|known| known == word);
+        let words = words(&name);
         let any = |known: &str| words.iter().any(|word| is_in(known, word));
         let is_count = any(ERRORS) && words.iter().all(|word| is_in(ERRORS, word) || is_in(OF_COUNTS, word));
         // A name of one of these words is more often a deviation.
@@ -88,6 +86,16 @@ pub fn name_words(name: &str) -> String {
         before = c;
     }
     words
+}
+
+/// Returns the words of a text, without the characters between them.
+pub fn words(text: &str) -> Vec<&str> {
+    text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect()
+}
+
+/// Returns whether a word is in a list, in which spaces separate the words.
+pub fn is_in(list: &str, word: &str) -> bool {
+    list.split_ascii_whitespace().any(|known| known == word)
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use benchgate_core::model::{Benchmark, Context, Run, Testbed, excerpt, is_axis};
 
 use super::super::build::testbed;
+use super::super::document;
 use super::super::error::{BoxedFault, fault};
 use super::super::facts::{Field, failure, is_commit, shared, state};
 use super::super::json_scan::{Scan, Scanner};
@@ -39,7 +40,7 @@ pub(crate) fn read(text: &str) -> Result<Run, BoxedFault> {
                     }
                 }
             }
-            _ => json.skip()?,
+            key => document::add(&mut run.lints, document::read_field(&mut json, key)?),
         }
     }
     json.end()?;
@@ -126,7 +127,7 @@ pub(super) fn context(json: &mut Scanner<'_>, run: &mut Run) -> Scan<StatedLabel
             _ => match json.peek()? {
                 b'"' => fields.push((key.into_owned(), json.string()?.into_owned())),
                 b't' | b'f' => fields.push((key.into_owned(), json.boolean()?.to_string())),
-                _ => json.skip()?,
+                _ => document::add(&mut run.lints, document::read_field(json, &key)?),
             },
         }
     }

@@ -5,6 +5,7 @@ use std::io::{self, Read};
 
 use benchgate_core::model::Run;
 
+use super::super::document;
 use super::super::json_scan::{Scan, Scanner};
 use super::json::{KeyLayout, context, read_row, second_list};
 use super::rows::{Families, GoogleBenchmarkRow};
@@ -162,7 +163,9 @@ impl Reader {
                     if key == "context" {
                         self.families.stated = context(json, &mut self.run)?;
                     } else {
-                        json.skip()?;
+                        let found = document::read_field(json, key)?;
+                        // Otherwise the value may be cut, and is read again.
+                        document::add(&mut self.run.lints, found.filter(|_| !json.is_at_end()));
                     }
                     FilePosition::Keys { first: false, rows_seen }
                 }
