@@ -3,12 +3,13 @@
 use benchgate_core::model::{LintCode, Verdict};
 use benchgate_stats::classical::{Moments, UMethod, mann_whitney, welch, welch_error};
 use benchgate_stats::rank_shift::RankShift;
-use benchgate_stats::{Effect, student_quantile};
+use benchgate_stats::{Effect, describe, student_quantile};
 
-use super::decide::{Classical, Question, log_tolerance};
+use super::decide::{Classical, LEAST_HEAD_PROCESSES, Question, log_tolerance};
 use super::draft::Open;
+use super::separate::FAR;
 use super::series::Readings;
-use super::{Interval, Method, Policy, Reason, Row, TestKind};
+use super::{Interval, Method, Policy, Reason, Row, TestKind, TooLittle};
 
 /// Returns the question for the classical test; `None` if the test can't be run, which settles the row.
 /// `asked` is the default test's question; its other conditions of a pass apply to every test.
@@ -47,7 +48,32 @@ pub fn question(row: &mut Row, open: &Open, policy: &Policy, asked: Option<Quest
         row.reason = Reason::too_little("too few samples", why);
         return None;
     }
-    Some(Question::classical(effect, &open.rule, open.floor, test, asked))
+    let question = Question::classical(effect, &open.rule, open.floor, test, asked);
+    Some(question.unless(slow_process(open, log_tolerance(&open.rule, open.floor))))
+}
+
+/// Returns the reason why few processes can't let head pass: one of them is slower than all of base's, by much more
+/// than processes of either side differ. The ranks of pooled repetitions don't show by how much.
+fn slow_process(open: &Open, tolerance: f64) -> Option<TooLittle> {
+    let [base, head] = open.readings.as_ref()?;
+    if head.middle.len() >= LEAST_HEAD_PROCESSES || head.middle.len() < 2 {
+        return None;
+    }
+    let slowest = |costs: &[f64]| costs.iter().copied().reduce(f64::max);
+    let distances = |costs: &[f64]| -> Vec<f64> {
+        let typical = describe::median(costs).unwrap_or_default();
+        costs.iter().map(|cost| (cost - typical).abs()).collect()
+    };
+    let spread = describe::median(&[distances(&base.middle), distances(&head.middle)].concat())?;
+    let above = slowest(&head.middle)? - slowest(&base.middle)?;
+    (above > tolerance.max(FAR * spread)).then(|| {
+        let why = format!(
+            "the slowest process of head takes {:.2} × the time of base's slowest one; at least {LEAST_HEAD_PROCESSES} \
+             processes of head are needed to show that this is rare",
+            above.exp()
+        );
+        TooLittle::new("a process is slow", why)
+    })
 }
 
 /// Returns the p-value of two samples that don't overlap, which is the smallest that the rank test can give.

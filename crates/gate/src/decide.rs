@@ -225,7 +225,7 @@ impl Question {
 
     /// Creates the question for a classical test, which replaces the evidence about the typical time. The
     /// other conditions of a pass come from the default test's question. A classical test needs no minimum
-    /// number of processes.
+    /// number of processes if all are about as fast.
     pub fn classical(
         effect: Effect,
         rule: &MetricPolicy,

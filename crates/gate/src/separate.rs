@@ -60,9 +60,8 @@ pub fn ask(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option<Ques
     }
 }
 
-/// Number of standard deviations above the median of head from which one of its processes contradicts a declared
-/// spread.
-const FAR: f64 = 6.0;
+/// Number of standard deviations from which one of head's processes is not as fast as its others.
+pub const FAR: f64 = 6.0;
 
 /// The reason why a declared spread can't let head pass: one of its processes is slower than the spread allows.
 fn contradicted(row: &UnpairedRow, tolerance: f64) -> Option<TooLittle> {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use benchgate::gate::{Method, Policy, Reason, Row, TestKind};
-use benchgate::model::{LintCode, Metric, Run, Series, Verdict};
+use benchgate::model::{LintCode, Metric, Process, Run, Series, Verdict};
 use benchgate::stats::classical::{Moments, TestResult, UMethod, mann_whitney, welch};
 use serde_json::Value;
 
@@ -98,6 +98,36 @@ fn a_classical_test_hides_neither_stalls_nor_slow_processes() {
         assert_ne!(verdict(stalls), Verdict::Pass, "{test:?}");
         let slow_starts = side(3, |process, _| if process % 5 == 0 { 2.0 } else { 1.0 });
         assert_ne!(verdict(slow_starts), Verdict::Pass, "{test:?}");
+    }
+}
+
+/// The ranks of pooled repetitions don't show that all those of one file in five are a hundred times as slow.
+#[test]
+fn a_classical_test_over_few_files_hides_no_slow_file() {
+    let files = |seed: usize, count: usize, slow: Option<usize>, factor: f64| {
+        let time = |file: usize, at: usize| {
+            let noise = (file * 7_919 + at * 104_729 + seed * 611_953).pow(2) % 10_007;
+            100.0 * (if Some(file) == slow { factor } else { 1.0 }) * (1.0 + noise as f64 * 1e-6)
+        };
+        let processes = (0..count).map(|file| Process {
+            session: file as u32,
+            ..process(&(0..40).map(|at| time(file, at)).collect::<Vec<_>>(), None)
+        });
+        run(vec![with("a", Metric::LATENCY, Series::Processes(processes.collect()))])
+    };
+    for test in [TestKind::MannWhitney, TestKind::Welch] {
+        let policy = Policy { test, ..Policy::default() };
+        let verdict = |base: &Run, head: Run| judged_by(&policy, base, &head).rows.remove(0).verdict;
+        let base = files(0, 5, None, 1.0);
+        assert_eq!(verdict(&base, files(3, 5, None, 1.0)), Verdict::Pass, "{test:?}");
+        for factor in [1.5, 100.0] {
+            assert_ne!(verdict(&base, files(3, 5, Some(2), factor)), Verdict::Pass, "{test:?} {factor}");
+        }
+        // Base has such a file as well.
+        if test == TestKind::MannWhitney {
+            let base = files(0, 5, Some(1), 1.5);
+            assert_eq!(verdict(&base, files(3, 5, Some(2), 1.5)), Verdict::Pass, "{test:?}");
+        }
     }
 }
 
