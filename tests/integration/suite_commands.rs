@@ -43,6 +43,21 @@ fn an_unchanged_head_is_green_and_a_slow_one_is_red() {
     assert!(std::fs::read_dir(world.work().join("../cache/benchgate/commands")).unwrap().next().is_none());
 }
 
+/// The time of a whole process contains its start, which can hide a change of the result that it prints.
+#[test]
+fn a_command_whose_output_has_no_known_format_is_timed_as_a_whole_with_a_note() {
+    let world = World::new();
+    world.write("bench.sh", "sleep 0.05; echo gemm: 1.5 ms\n");
+    let notes = |toml: &str| {
+        world.write("benchgate.toml", toml);
+        world.run(["run"]).expect_code(0);
+        let run: Value = serde_json::from_str(&world.read("run.json")).unwrap();
+        run["sides"][0]["benchmarks"][0]["lints"].to_string().contains("unread-output")
+    };
+    assert!(notes(&CONFIG.replace("format = \"google-benchmark-json\"\n", "")));
+    assert!(!notes(&CONFIG.replace("google-benchmark-json", "whole")));
+}
+
 #[test]
 fn a_build_of_either_side_can_ask_git_for_its_version() {
     let world = World::new();

@@ -13,7 +13,7 @@ use crate::process::{Exit, Finished};
 use crate::record::{MOST_RESULT_BYTES, OutcomeRecord, SampleMap};
 
 use super::super::compile::failure;
-use super::{PreparedCommand, Printed, PrintedRow, PrintedStatistic};
+use super::{CommandRows, PreparedCommand, Printed, PrintedRow, PrintedStatistic};
 
 /// Measurements of a process of a command.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ fn printed(command: &PreparedCommand, finished: &Finished, output: &Path) -> Res
             None if spec.run.names(CommandLine::FILTER) => {
                 return Err("the command printed no benchmark in a known format".to_owned());
             }
-            None => return whole(command, finished),
+            None => return unread(command, finished, bytes),
         },
     };
     if format == Format::RunJson {
@@ -114,6 +114,17 @@ pub(super) fn needs_format(command: &PreparedCommand, finished: &Finished, outpu
         && results(command, finished, output).is_ok_and(|bytes| {
             ingest::detect(&bytes).is_none() && ingest::content(&bytes) == FileContent::Directionless
         })
+}
+
+/// Treats the process itself as one benchmark, with a finding if it printed something that may be its result.
+fn unread(command: &PreparedCommand, finished: &Finished, bytes: &[u8]) -> Result<CommandOutput, String> {
+    let mut output = whole(command, finished)?;
+    // `pair` says in its report that it timed whole processes.
+    if command.rows == CommandRows::BelowCommand && !bytes.trim_ascii().is_empty() {
+        let lint = Lint::new(LintCode::UnreadOutput, "the output has no known format");
+        output.printed.rows.iter_mut().for_each(|row| row.lints.push(lint.clone()));
+    }
+    Ok(output)
 }
 
 /// Treats the process itself as one benchmark.

@@ -252,6 +252,9 @@ lint_codes! {
     ScriptChanged "script-changed" Note,
         "A source file that the command names differs from base's. It may be the program itself, or a file that controls how the program is measured.",
         "Review the change: it must measure the same work. If it is the program, refer to it through `{build}`.";
+    UnreadOutput "unread-output" Note,
+        "The output of the command has no known format, so its processes were timed as a whole, with their start and end.",
+        "Set `format` of the command to the format of its output, or to `whole` if this is intended.";
     KeptState "kept-state" Note,
         "On both sides, timed calls or processes reuse what earlier ones wrote, so the time to write it is not measured.",
         "No action is needed for a cache that users have as well; otherwise remove it in `prepare`, or give each call its own inputs.";
