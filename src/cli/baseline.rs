@@ -1,12 +1,12 @@
 //! `benchgate baseline`: stores runs, quarantines them, and accepts changes.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::config::{self, Store};
+use crate::config::{self, Config, Store};
 use crate::exit_code::ExitCode;
 use crate::gate::{self, CompareOptions, Comparison, Reason, Row};
 use crate::git::Repository;
-use crate::model::{BenchmarkGlob, SideName, Verdict, counted};
+use crate::model::{BenchmarkGlob, LintCode, Run, SideName, Verdict, counted};
 use crate::record::{AcceptanceFile, QuarantineCause, QuarantineRecord, RunFile};
 use crate::report::{self, TerminalOptions, View};
 use crate::store::{
@@ -148,13 +148,15 @@ struct Export {
 
 pub fn run(args: &BaselineArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let repository = Repository::open(Path::new(".")).ok();
-    let (store, root) = configured(args)?;
+    let config = configured(args)?;
+    let (store, root) =
+        config.as_ref().map_or_else(Default::default, |it| (it.store.clone(), it.root.clone()));
     let place = args.store.over(&store, &root);
     let mut files = place.open(repository.as_ref(), &runner, terminal)?;
     let files = files.as_mut();
     match &args.command {
         BaselineCommand::Update(args) => {
-            update(args, files, &place, store.sessions, repository.as_ref(), terminal)
+            update(args, files, &place, config.as_ref(), repository.as_ref(), terminal)
         }
         BaselineCommand::List(args) => baseline_show::list(args, files, terminal),
         BaselineCommand::Show(args) => baseline_show::show(args, files, terminal),
@@ -166,25 +168,21 @@ pub fn run(args: &BaselineArgs, terminal: &Terminal) -> Result<ExitCode, CliErro
     }
 }
 
-/// `[store]` of the configuration, and the folder where its relative paths start. Stored results can be
-/// inspected without the suite's configuration, so a missing one is not an error.
-fn configured(args: &BaselineArgs) -> Result<(Store, PathBuf), CliError> {
-    let (file, measures) = match &args.command {
-        BaselineCommand::Update(update) => (update.measuring.config.clone(), update.measure),
-        _ => (MeasureArgs::default_config(), false),
+/// The configuration, whose `[store]` names the baseline. Stored results can be inspected without the suite's
+/// configuration, so a missing one is not an error.
+fn configured(args: &BaselineArgs) -> Result<Option<Config>, CliError> {
+    let (file, is_needed) = match &args.command {
+        BaselineCommand::Update(update) => (update.measuring.config.clone(), true),
+        _ => (MeasureArgs::default_config(), !args.store.is_named()),
     };
-    if !file.exists() || (args.store.is_named() && !measures) {
-        return Ok((Store::default(), PathBuf::new()));
-    }
-    let config = config::load(&file)?;
-    Ok((config.store, config.root))
+    if is_needed && file.exists() { Ok(Some(config::load(&file)?)) } else { Ok(None) }
 }
 
 fn update(
     args: &Update,
     files: &mut dyn Files,
     place: &StorePlace,
-    sessions: usize,
+    config: Option<&Config>,
     repository: Option<&Repository>,
     terminal: &Terminal,
 ) -> Result<ExitCode, CliError> {
@@ -200,10 +198,7 @@ fn update(
     }
     let label = run.to_string_lossy();
     let file = inputs::run_file(reading::file(run)?, &label)?;
-    // The run contains the suite's policy, so measuring and storing in two steps gives the same result as in
-    // one.
-    let recorded = file.policy();
-    let policy = args.policy.over(recorded)?;
+    let policy = args.policy.over(policy_of(&file, config, terminal))?;
     if repository.is_none() {
         terminal.note("note: there is no git repository here, so every stored session counts as history");
     }
@@ -217,7 +212,7 @@ fn update(
     };
     let writing = UpdateOptions {
         side: args.side,
-        sessions,
+        sessions: config.map_or_else(|| Store::default().sessions, |config| config.store.sessions),
         policy: &policy,
         options: CompareOptions { seed: file.seed, today: runtime::today(), ..CompareOptions::default() },
         lineage: &lineage,
@@ -229,12 +224,21 @@ fn update(
         terminal.note("note: no stored session can be compared with this one");
         updated.notes.iter().for_each(|note| terminal.note(&format!("note: {note}")));
     }
+    // The first session, and one that is stored already, are compared with nothing.
+    let alone = if updated.comparison.is_none() { alone(&file, &writing) } else { None };
+    let beyond: Vec<&Row> = updated.comparison.iter().chain(&alone).flat_map(beyond_limit).collect();
     let code = match code_of(&updated.quarantine) {
         _ if args.policy.warn_only => ExitCode::Pass,
         // Such a session joins the baseline, which shows the level of later ones, but it is not good.
-        ExitCode::Pass if updated.comparison.as_ref().is_some_and(exceeds_limit) => ExitCode::Regressed,
+        ExitCode::Pass if !beyond.is_empty() => ExitCode::Regressed,
         code => code,
     };
+    let mut said = outcome(&updated, &files.place());
+    for row in beyond.iter().filter(|_| alone.is_some()) {
+        let exceeded = row.lints.iter().find(|lint| lint.code == LintCode::LimitExceeded);
+        let detail = exceeded.map_or("", |lint| lint.detail.as_str());
+        said.push_str(&format!("beyond a limit: {}: {detail}\n", row.benchmark));
+    }
     if let Some(comparison) = &mut updated.comparison {
         // The report gets this command's exit code, which the quarantine decides: a run that can't be trusted
         // as a whole is an error, whatever its rows say.
@@ -249,7 +253,7 @@ fn update(
             TerminalOptions { width: terminal.width(), color: terminal.colors_stdout(), all: false };
         terminal.print(&report::terminal(&View::new(comparison, None), options));
     }
-    terminal.say(&outcome(&updated, &files.place()));
+    terminal.say(&said);
     if !updated.quarantine.is_empty() {
         terminal.say(
             "quarantined results are excluded from the baseline; if the changes are intended, this command releases the results of this session:\n",
@@ -265,10 +269,31 @@ fn update(
     Ok(code)
 }
 
-fn exceeds_limit(comparison: &Comparison) -> bool {
-    let exceeds =
-        |row: &Row| row.fatal && row.verdict == Verdict::Regressed && matches!(row.reason, Reason::Limit(_));
-    comparison.rows.iter().any(exceeds)
+/// The policy that judges a run. The run contains the policy under which it was measured, but the configuration decides
+/// what is stored; a run may have been measured elsewhere.
+fn policy_of(file: &RunFile, config: Option<&Config>, terminal: &Terminal) -> gate::Policy {
+    let recorded = file.policy();
+    let Some(config) = config.filter(|config| config.suite == file.suite) else { return recorded };
+    let policy = gate::Policy { sequential: recorded.sequential, ..config.policy.clone() };
+    if policy != recorded {
+        terminal.note(&format!(
+            "note: the policy of {} applies; the run was measured under another one",
+            config.file.display()
+        ));
+    }
+    policy
+}
+
+/// The session compared with nothing, which leaves its limits.
+fn alone(file: &RunFile, writing: &UpdateOptions<'_>) -> Option<Comparison> {
+    let head = store::judged_side(file, writing.side, "run.json", writing.policy)?;
+    Some(gate::compare(&Run::default(), &head, writing.policy, &writing.options))
+}
+
+fn beyond_limit(comparison: &Comparison) -> impl Iterator<Item = &Row> {
+    let is_beyond =
+        |row: &&Row| row.fatal && row.verdict == Verdict::Regressed && matches!(row.reason, Reason::Limit(_));
+    comparison.rows.iter().filter(is_beyond)
 }
 
 fn outcome(updated: &Updated, place: &str) -> String {
@@ -312,7 +337,7 @@ fn diff(args: &Diff, files: &dyn Files, terminal: &Terminal) -> Result<ExitCode,
     let destination = args.report.output.open()?;
     let policy = args.policy.resolve()?;
     let shelf = args.shelf.open(files)?;
-    let load = |wanted: &str| -> Result<crate::model::Run, CliError> {
+    let load = |wanted: &str| -> Result<Run, CliError> {
         let name = shelf.find(files, wanted)?;
         Ok(loaded(&shelf, files, &name)?.file.run(name.as_str()))
     };

@@ -162,7 +162,9 @@ impl BaselineFolder {
         if let Some(why) = self.elsewhere(&file.suite, &file.testbed.id) {
             return Some(why);
         }
-        let named = RunName::new(&file.created, file.commit.as_deref())?;
+        let Some(named) = RunName::new(&file.created, file.commit.as_deref()) else {
+            return Some("its commit is not a valid commit".to_owned());
+        };
         let same = name == &named || *name == named.with_hash(&file.sha256);
         (!same).then(|| format!("its name should be {named} according to its content"))
     }

@@ -6,6 +6,7 @@ use crate::gate::{self, CompareOptions, Comparison, Policy};
 use crate::model::{Run, SideName};
 use crate::record::{BaselineBenchmark, BaselineFile, Number, QuarantineCause, QuarantineRecord, RunFile};
 
+use super::replayed::replayed;
 use super::select::{HistoryQuery, Missing, Selection, history_for_gate};
 use super::{BaselineFolder, Change, Files, LoadedFile, RunName, StoreError, quarantine, summarise};
 
@@ -109,6 +110,12 @@ pub fn update(
     };
     let (comparison, red, still_red, unknown, faults, notes) = match history_for_gate(files, &query)? {
         Selection::Found(history) => {
+            let earlier = history.earlier.iter().flat_map(|sessions| &sessions.runs);
+            let stored = history.runs.iter().chain(&history.slow).chain(&history.before).chain(earlier);
+            let ours = summarise(run, side, None, Vec::new()).map(|file| file.run(""));
+            if let Some(why) = ours.and_then(|ours| replayed(&ours, stored)) {
+                return Err(StoreError::Unusable(why));
+            }
             let sessions = history.sessions(true);
             let comparison = gate::compare_with_history(&head, sessions, writing.policy, &writing.options);
             (Some(comparison), history.red, history.still_red, None, history.faults, Vec::new())

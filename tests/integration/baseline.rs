@@ -351,6 +351,129 @@ fn a_night_is_judged_by_the_policy_of_its_suite() {
     assert_eq!(night(Some(loose)), Some(0));
 }
 
+/// A run that was measured elsewhere may state any policy.
+#[test]
+fn the_configuration_of_the_suite_judges_a_night_and_not_the_policy_in_its_file() {
+    let world = World::new();
+    for day in 1..=10 {
+        assert_eq!(update(&world, day, 'a', 120_000.0 + f64::from(day % 3) * 90.0).code, Some(0));
+    }
+    let mut slower: serde_json::Value = serde_json::from_str(&run(11, 'b', 150_000.0)).unwrap();
+    slower["gate"] = serde_json::json!({
+        "alpha": 0.01, "test": "auto", "fail_on": ["regressed"], "metrics": [{
+            "name": "latency", "floor": { "relative": 0.3, "absolute": 0 }, "tolerance": 0.4, "fatal": true,
+        }],
+    });
+    let suite = slower["suite"].as_str().unwrap().to_owned();
+    let toml = format!("[suite]\nname = \"{suite}\"\n\n[[command]]\nname = \"a\"\nrun = \"true\"\n");
+    world.write("benchgate.toml", &toml);
+    world.write("run.json", slower.to_string());
+    let outcome = world.run(["baseline", "update"]).expect_code(10);
+    assert!(outcome.stderr.contains("the policy of benchgate.toml applies"), "{}", outcome.said());
+}
+
+#[test]
+fn a_first_session_and_one_that_is_stored_again_are_judged_by_limits() {
+    let world = World::new();
+    let limited = |day: u8, letter: char, max: f64| {
+        let mut run: serde_json::Value = serde_json::from_str(&run(day, letter, 120_000.0)).unwrap();
+        run["gate"] = serde_json::json!({
+            "alpha": 0.01, "test": "auto", "fail_on": ["regressed"], "metrics": [],
+            "limits": [{ "benchmark": "*", "metric": "latency", "max": max }],
+        });
+        for side in run["sides"].as_array_mut().unwrap() {
+            let processes = side["benchmarks"][0]["processes"].as_array_mut().unwrap();
+            let one = processes[0].clone();
+            *processes = (0..12)
+                .map(|at| {
+                    let mut process = one.clone();
+                    let time = 120_000.0 + f64::from(at) + f64::from(day) * 0.25;
+                    process["samples"]["latency"] = vec![time, time + 0.25, time + 0.5].into();
+                    process["order"] = at.into();
+                    process.as_object_mut().unwrap().remove("slot");
+                    process
+                })
+                .collect();
+        }
+        world.write("run.json", run.to_string());
+        world.run(["baseline", "update"])
+    };
+    for (day, letter) in [(1, 'a'), (1, 'a'), (2, 'b'), (2, 'b')] {
+        let outcome = limited(day, letter, 100_000.0).expect_code(10);
+        assert!(outcome.said().contains("above the limit"), "{}", outcome.said());
+    }
+    limited(3, 'c', 200_000.0).expect_code(0);
+    limited(3, 'c', 200_000.0).expect_code(0);
+}
+
+/// A session with eight processes, whose times depend on `seed`.
+fn session(day: u8, letter: char, seed: u32) -> serde_json::Value {
+    let mut run: serde_json::Value = serde_json::from_str(&run(day, letter, 120_000.0)).unwrap();
+    let processes = run["sides"][0]["benchmarks"][0]["processes"].as_array_mut().unwrap();
+    let one = processes[0].clone();
+    *processes = (0..8u32)
+        .map(|at| {
+            let mut process = one.clone();
+            let time = 120_000.125 + f64::from((at * 7919 + seed * 104_729) % 997);
+            process["samples"]["latency"] = vec![time, time + 0.25, time + 0.5].into();
+            process["order"] = at.into();
+            process.as_object_mut().unwrap().remove("slot");
+            process
+        })
+        .collect();
+    run
+}
+
+#[test]
+fn a_session_that_is_a_copy_of_a_stored_one_under_another_commit_is_refused() {
+    let world = World::new();
+    let update = |run: &serde_json::Value| {
+        world.write("run.json", run.to_string());
+        world.run(["baseline", "update"])
+    };
+    for (day, letter) in [(1, 'a'), (2, 'b'), (3, 'c')] {
+        update(&session(day, letter, day.into())).expect_code(0);
+    }
+    let refused = update(&session(4, 'd', 2));
+    assert!(!matches!(refused.code, Some(0 | 1)), "{}", refused.said());
+    assert!(refused.stderr.contains("are exactly those of"), "{}", refused.said());
+    update(&session(4, 'd', 4)).expect_code(0);
+    // The machine of the folder is another one than the facts of the run say.
+    let mut moved = session(5, 'e', 5);
+    for fact in moved["testbed"]["facts"].as_object_mut().unwrap().values_mut() {
+        *fact = "another".into();
+    }
+    assert_ne!(update(&moved).code, Some(0));
+}
+
+#[test]
+fn a_session_in_the_folder_of_another_machine_or_commit_is_never_used() {
+    let world = World::new();
+    for (day, letter) in [(1, 'a'), (2, 'b')] {
+        world.write("run.json", session(day, letter, day.into()).to_string());
+        world.run(["baseline", "update"]).expect_code(0);
+    }
+    let suite = world.work().join("baselines");
+    let only = |folder: &std::path::Path| std::fs::read_dir(folder).unwrap().next().unwrap().unwrap().path();
+    let testbed = only(&only(&suite));
+    let stored = std::fs::read_dir(&testbed).unwrap().map(|entry| entry.unwrap().path());
+    let newest = stored.max().unwrap();
+    let name = newest.file_name().unwrap().to_str().unwrap().to_owned();
+    let refused = |path: &std::path::Path, why: &str| {
+        let outcome = world.run(["baseline", "verify"]);
+        assert_ne!(outcome.code, Some(0), "{}", outcome.said());
+        assert!(outcome.stderr.contains(why), "{}: {}", path.display(), outcome.stderr);
+    };
+    let other = testbed.with_file_name("0000");
+    std::fs::create_dir(&other).unwrap();
+    std::fs::copy(&newest, other.join(&name)).unwrap();
+    refused(&other, "it belongs in");
+    std::fs::remove_dir_all(&other).unwrap();
+    let renamed = testbed.join(name.replace('b', "c"));
+    std::fs::rename(&newest, &renamed).unwrap();
+    refused(&renamed, "its name should be");
+}
+
 #[test]
 fn an_acceptance_says_which_sessions_it_releases_and_which_stay_in_quarantine() {
     let world = World::new();
