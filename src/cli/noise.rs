@@ -10,7 +10,7 @@ use crate::gate::{Policy, SequentialPolicy};
 use crate::model::{Calibration, Run, SideName, counted};
 use crate::pipeline;
 use crate::record::{CalibrationRecord, RunFile};
-use crate::report::{self, Theme};
+use crate::report;
 
 use super::backend_args::BackendArgs;
 use super::rendering::{Destination, OutputArgs, OutputFormat};
@@ -32,7 +32,7 @@ const LEAST_BLOCKS: u32 = 4;
 #[command(after_help = "\
 Examples:
   benchgate noise                              measure ./benchgate.toml
-  benchgate noise --blocks 24 --plot noise.svg
+  benchgate noise --blocks 24
   benchgate noise --run aa.json --no-measure   judge an existing session
 
 Exit codes: 0 calibrated, 2 usage or config, 20 a benchmark could not be
@@ -58,9 +58,6 @@ pub struct NoiseArgs {
     resamples: Option<u32>,
     #[command(flatten)]
     output: OutputArgs,
-    /// Also draw the power curve
-    #[arg(long, value_name = "FILE.svg")]
-    plot: Option<PathBuf>,
 }
 
 /// An arbitrary but fixed seed, so that the same session and options give the same report.
@@ -68,7 +65,6 @@ const RESAMPLING_SEED: u64 = 1;
 
 pub fn run(args: &NoiseArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     // An invalid path is reported before hours of measuring.
-    let plot = args.plot.as_deref().map(Destination::file).transpose()?;
     let destination = args.output.open()?;
     let NoiseSession { base, head, policy, source, measured } =
         if args.no_measure { recorded(args)? } else { measured(args, terminal)? };
@@ -93,9 +89,6 @@ pub fn run(args: &NoiseArgs, terminal: &Terminal) -> Result<ExitCode, CliError> 
         _ => report::noise_table(&report, terminal.width(), block),
     };
     destination.write(&text, terminal)?;
-    if let Some(plot) = plot {
-        plot.write(&report::power_curve(&report, Theme::Light), terminal)?;
-    }
     let mut code = ExitCode::Pass;
     if calibration.is_none() {
         terminal.warn(&format!(

@@ -45,9 +45,6 @@ pub struct CommandPairArgs {
     /// Command of the head side [default: the base's command; use this to compare two folders (--cwd-base, --cwd-head) or environments (--env-base, --env-head)]
     #[arg(value_name = "HEAD")]
     head: Option<String>,
-    /// Name of the comparison, and of the benchmark if whole processes are timed [default: command]
-    #[arg(long, value_name = "NAME")]
-    name: Option<String>,
     /// Format of the results; detected from the commands' output by default
     #[arg(long, value_name = "FORMAT", conflicts_with = "whole", value_parser = format_parser())]
     format_in: Option<Format>,
@@ -165,7 +162,7 @@ impl CommandPairArgs {
             rows: Vec::new(),
             metrics: Vec::new(),
             outputs: Vec::new(),
-            name: self.name.clone().unwrap_or_else(|| "command".to_owned()),
+            name: "command".to_owned(),
             build: Vec::new(),
             run: self.line(command)?,
             setup: self.setup.as_ref().map(line).transpose()?,
@@ -181,8 +178,7 @@ impl CommandPairArgs {
             env: inherited().chain(self.env.iter().chain(own).cloned()).collect(),
             timeout: self.timeout,
         };
-        let suite = self.name.as_deref().unwrap_or("pair");
-        let mut config = Config::of_commands(suite, vec![spec]);
+        let mut config = Config::of_commands("pair", vec![spec]);
         config.measure.cpus.clone_from(&self.cpus);
         config.measure.lock_clocks = self.lock_clocks;
         self.schedule.adjust(&mut config);

@@ -54,9 +54,6 @@ pub struct PublishArgs {
     /// The pull request, if the event does not name it; its head must be the measured commit
     #[arg(long, value_name = "NUMBER", help_heading = "GitHub")]
     pull_request: Option<u64>,
-    /// Path of the workflow that measures, inside the repository [default: the key `workflow` of [github]]
-    #[arg(long, value_name = "PATH", help_heading = "GitHub")]
-    workflow: Option<String>,
     /// Values to report; `ratios` omits absolute times, sizes and counts [default: the key `disclose` of [report], otherwise all]
     #[arg(long, value_name = "WHAT", value_parser = choices::named(&Disclose::ALL, Disclose::as_str))]
     disclose: Option<Disclose>,
@@ -74,8 +71,7 @@ pub fn run(args: &PublishArgs, terminal: &Terminal) -> Result<ExitCode, CliError
         Err(error) => return Err(error.into()),
     };
     let configured = config.as_ref().map(|config| config.github.clone()).unwrap_or_default();
-    let mut github = args.post.over(configured);
-    github.workflow = args.workflow.clone().unwrap_or(github.workflow);
+    let github = args.post.over(configured);
     let situation = match Situation::find(&github, args.pull_request, args.dry_run) {
         Ok(situation) => situation,
         Err(error) => {

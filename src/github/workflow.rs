@@ -27,10 +27,6 @@ pub struct WorkflowJob {
     pub runner: Vec<String>,
     pub permissions: Permissions,
     pub steps: Vec<WorkflowStep>,
-    /// The workflow that the job calls; such a job has no steps.
-    pub calls: Option<String>,
-    /// True if the job has a condition (`if`).
-    pub conditional: bool,
 }
 
 /// The permissions of a job's token.
@@ -91,12 +87,6 @@ impl Workflow {
     pub fn is_started_by(&self, event: &str) -> bool {
         self.triggers.iter().any(|trigger| trigger == event)
     }
-
-    /// All actions and workflows that this workflow uses.
-    pub fn uses(&self) -> impl Iterator<Item = &str> {
-        let steps = self.jobs.iter().flat_map(|job| &job.steps).filter_map(|step| step.uses.as_deref());
-        self.jobs.iter().filter_map(|job| job.calls.as_deref()).chain(steps)
-    }
 }
 
 impl WorkflowJob {
@@ -114,8 +104,6 @@ impl WorkflowJob {
             steps: steps
                 .map(|steps| steps.iter().map(|step| WorkflowStep::read(step, &env)).collect())
                 .unwrap_or_default(),
-            calls: job.get("uses").and_then(text_of),
-            conditional: job.get("if").is_some(),
         }
     }
 
@@ -208,7 +196,6 @@ mod tests {
             (a.is_hosted(), b.is_hosted(), b.runner.as_slice()),
             (true, false, ["self-hosted", "gpu"].map(String::from).as_slice())
         );
-        assert_eq!(workflow.uses().collect::<Vec<_>>(), ["./x.yml"]);
     }
 
     #[test]

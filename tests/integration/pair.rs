@@ -71,12 +71,12 @@ fn the_stored_run_gives_the_same_rows_to_the_byte() {
 #[test]
 fn a_command_that_prints_no_benchmark_is_timed_as_a_whole() {
     let world = World::new();
-    let options = ["--max-blocks", "2", "--name", "nap", "--format", "json", "--run", "run.json"];
+    let options = ["--max-blocks", "2", "--format", "json", "--run", "run.json"];
     let report = world.run([["pair", "sleep 0.15", "sleep 0.3"].as_slice(), &options].concat()).json();
-    let latency = row(&report, "nap", Some("latency"));
+    let latency = row(&report, "command", Some("latency"));
     assert!(latency["base"]["location"].as_f64().unwrap() > 1.5e8, "{latency}");
     assert!(latency["estimate"]["ratio"].as_f64().unwrap() > 1.3, "{latency}");
-    row(&report, "nap", Some("peak-host-memory"));
+    row(&report, "command", Some("peak-host-memory"));
     // The number of processes per slot depends on base's time, of which at least a third counts even if base
     // waits.
     let run: Value = serde_json::from_str(&world.read("run.json")).unwrap();

@@ -18,7 +18,7 @@ use finding::{Diagnosis, Finding};
 
 /// Check this machine and repository
 ///
-/// Does not change anything. Checks the machine, the workflows of the repository, and the age of the newest stored
+/// Does not change anything. Checks the machine, the repository's jobs that run benchgate, and the age of the newest stored
 /// session. Each finding has a reason and a fix; until findings of level `error` are fixed, results are not reliable.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("format", |format| OutputFormat::limit(format, OutputFormat::PEOPLE_OR_PROGRAMS)))]

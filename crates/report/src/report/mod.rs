@@ -35,7 +35,7 @@ pub use benchgate_core::model::clean;
 pub use advice::LintGroup;
 pub use backends::{BackendRow, BackendTable, backends_markdown, backends_table};
 pub use bisection::{BisectionFacts, bisection_file, bisection_html, bisection_markdown, bisection_terminal};
-pub use chart::{DrawnRun, Picture, Theme, picture, power_curve, round_step};
+pub use chart::{DrawnRun, Picture, Theme, picture, round_step};
 pub use columns::{Compared, columns, columns_markdown};
 pub use comparison::{MarkdownOptions, markdown, terminal};
 pub use disclosure::withhold;

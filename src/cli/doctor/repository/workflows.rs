@@ -1,4 +1,5 @@
-//! Checks the security of workflows: permissions, triggers, forks, runners and pinned actions.
+//! Checks the jobs that run benchgate: their tokens, forks' code, and the job that publishes. `zizmor` audits the rest of a
+//! workflow.
 
 use crate::github::Permissions;
 
@@ -15,13 +16,10 @@ pub(super) fn findings(workflows: &Workflows, expected: Option<&str>) -> Vec<Fin
     let mut found: Vec<Finding> = unread(workflows).into_iter().collect();
     found.push(present(&measuring));
     if !measuring.is_empty() {
-        found.push(triggers(&measuring));
         found.push(tokens(workflows, &measuring));
         found.push(forks(workflows, &measuring));
-        found.push(isolation(workflows, &measuring, &publishing));
         found.push(published(workflows, &publishing, expected));
     }
-    found.extend(pins(workflows));
     found
 }
 
@@ -44,13 +42,18 @@ fn present(measuring: &[Placed<'_>]) -> Finding {
             init!("writes them; it keeps the suite."),
         );
     }
+    if !measuring.iter().any(Placed::meets_pull_requests) {
+        let why = "A regression is only noticed after it is merged.";
+        let fix = concat!("Measure on `pull_request`: ", init!("writes the workflow."));
+        return Finding::note(ID, "nothing measures pull requests", why, fix);
+    }
     Finding::ok(ID, format!("measuring: {}", placed(measuring)))
 }
 
-/// Checks the events that start measuring jobs. Two of these events always give a job secrets and a write
-/// token.
-fn triggers(measuring: &[Placed<'_>]) -> Finding {
-    const ID: &str = "triggers";
+/// Checks for tokens and secrets that a pull request's code could steal from the job that measures it.
+fn tokens(workflows: &Workflows, measuring: &[Placed<'_>]) -> Finding {
+    const ID: &str = "permissions";
+    // Jobs of these two events have the repository's secrets and a token that can write, whatever they declare.
     let privileged = |placed: &&Placed<'_>| {
         ["pull_request_target", "workflow_run"].iter().any(|event| placed.workflow.is_started_by(event))
     };
@@ -64,24 +67,10 @@ fn triggers(measuring: &[Placed<'_>]) -> Finding {
             concat!("Measure on `pull_request`, and publish on `workflow_run`: ", init!("writes both.")),
         );
     }
-    if !measuring.iter().any(Placed::meets_pull_requests) {
-        let why = "A regression is only noticed after it is merged.";
-        let fix = concat!("Measure on `pull_request`: ", init!("writes the workflow."));
-        return Finding::note(ID, "nothing measures pull requests", why, fix);
-    }
-    let queued = measuring.iter().any(|placed| placed.workflow.is_started_by("merge_group"));
-    let more = if queued { " and the merge queue's groups" } else { "" };
-    Finding::ok(ID, format!("pull requests{more} run without access to secrets"))
-}
-
-/// Checks for tokens and secrets that a pull request's code could steal from the job that measures it.
-fn tokens(workflows: &Workflows, measuring: &[Placed<'_>]) -> Finding {
-    const ID: &str = "permissions";
     let met: Vec<&Placed<'_>> = measuring.iter().filter(|placed| placed.meets_pull_requests()).collect();
     let mut writing = Vec::new();
     let mut secret = Vec::new();
     let mut unsaid = Vec::new();
-    let mut kept = Vec::new();
     for placed in met {
         let job = placed.job;
         let scopes = job.permissions.writable();
@@ -94,12 +83,6 @@ fn tokens(workflows: &Workflows, measuring: &[Placed<'_>]) -> Finding {
         let given = job.steps.iter().flat_map(|step| step.with.values().chain(step.env.values()));
         if given.into_iter().any(|value| value.contains("secrets.")) {
             secret.push(format!("{placed} has access to a secret"));
-        }
-        let checkout = |uses: &str| uses.starts_with("actions/checkout@");
-        let keeps = job.steps.iter().filter(|step| step.uses.as_deref().is_some_and(checkout));
-        let keeps = keeps.map(|step| step.with.get("persist-credentials").map(String::as_str));
-        if keeps.into_iter().any(|value| value != Some("false")) {
-            kept.push(placed.to_string());
         }
     }
     // Measuring and publishing in one job is allowed, but `gate` itself only allows it in private
@@ -131,14 +114,6 @@ fn tokens(workflows: &Workflows, measuring: &[Placed<'_>]) -> Finding {
             format!("{} sets no permissions, so the repository's default applies", some(&unsaid)),
             "In older repositories the default token can write everything.",
             "Set `permissions: {contents: read}` for the job that measures.",
-        );
-    }
-    if !kept.is_empty() {
-        return Finding::warning(
-            ID,
-            format!("{} leaves its token in .git/config", some(&kept)),
-            "The pull request's code can read it there.",
-            "Set `persist-credentials: false` for actions/checkout.",
         );
     }
     Finding::ok(ID, "the jobs that measure pull requests have no write access")
@@ -188,56 +163,6 @@ fn forks(workflows: &Workflows, measuring: &[Placed<'_>]) -> Finding {
     Finding::ok(ID, "forks are measured on ephemeral GitHub-hosted runners")
 }
 
-fn isolation(workflows: &Workflows, measuring: &[Placed<'_>], publishing: &[Placed<'_>]) -> Finding {
-    const ID: &str = "runner-isolation";
-    let own: Vec<Placed<'_>> = publishing
-        .iter()
-        .filter(|placed| !placed.job.is_hosted() && !workflows.has(placed.job, Role::Measures))
-        .copied()
-        .collect();
-    if !own.is_empty() {
-        return Finding::warning(
-            ID,
-            format!("{} publishes on a self-hosted runner", placed(&own)),
-            "Leftovers of an earlier job on that machine could steal the write token.",
-            "Set `runs-on: ubuntu-24.04` for the job that publishes, which measures nothing.",
-        );
-    }
-    let labels: Vec<&[String]> = measuring
-        .iter()
-        .filter(|placed| !placed.job.is_hosted())
-        .map(|placed| placed.job.runner.as_slice())
-        .collect();
-    let is_neighbor = |placed: &Placed<'_>| {
-        let roles = [Role::Measures, Role::Publishes, Role::Stores];
-        let ours = roles.iter().any(|role| workflows.has(placed.job, *role));
-        // GitHub gives a job to a runner that has all of the job's labels.
-        let meets = |of: &&[String]| placed.job.runner.iter().all(|label| of.contains(label));
-        !ours && !placed.job.runner.is_empty() && labels.iter().any(meets)
-    };
-    let neighbors: Vec<Placed<'_>> = workflows.jobs().filter(is_neighbor).collect();
-    if !neighbors.is_empty() {
-        return Finding::warning(
-            ID,
-            format!("{} can run on the machine that measures", placed(&neighbors)),
-            "benchgate's lock separates measurements from each other, but not from other jobs.",
-            "Give the measuring runners a separate label, and run one runner per machine.",
-        );
-    }
-    if labels.is_empty() {
-        return Finding::note(
-            ID,
-            "measured on GitHub-hosted runners",
-            "Both sides of one job can be compared there. Sessions of different days ran on different machines.",
-            concat!(
-                "For a stored baseline, measure on a self-hosted runner: ",
-                init!("writes the workflows.")
-            ),
-        );
-    }
-    Finding::ok(ID, "no other job runs on the machine that measures")
-}
-
 /// Checks that a workflow publishes the results.
 fn published(workflows: &Workflows, publishing: &[Placed<'_>], expected: Option<&str>) -> Finding {
     const ID: &str = "publishing";
@@ -245,6 +170,19 @@ fn published(workflows: &Workflows, publishing: &[Placed<'_>], expected: Option<
         let why = "The verdict is in the job's own summary, and pull requests get no comment.";
         return Finding::note(ID, "nothing publishes", why, init!("writes the workflow."));
     };
+    let kept: Vec<Placed<'_>> = publishing
+        .iter()
+        .filter(|placed| !placed.job.is_hosted() && !workflows.has(placed.job, Role::Measures))
+        .copied()
+        .collect();
+    if !kept.is_empty() {
+        return Finding::warning(
+            ID,
+            format!("{} publishes on a self-hosted runner", placed(&kept)),
+            "Leftovers of an earlier job on that machine could steal the write token.",
+            "Set `runs-on: ubuntu-24.04` for the job that publishes, which measures nothing.",
+        );
+    }
     let of_others: Vec<&Placed<'_>> =
         publishing.iter().filter(|placed| placed.workflow.is_started_by("workflow_run")).collect();
     for placed in &of_others {
@@ -289,38 +227,6 @@ fn published(workflows: &Workflows, publishing: &[Placed<'_>], expected: Option<
         );
     }
     Finding::ok(ID, format!("{first} comments"))
-}
-
-/// Checks that actions are pinned to commits, since a tag or a branch can be moved to other code.
-fn pins(workflows: &Workflows) -> Option<Finding> {
-    const ID: &str = "pins";
-    let mut loose = Vec::new();
-    let mut count = 0usize;
-    for (_, workflow) in &workflows.read {
-        for uses in workflow.uses().filter(|uses| !uses.starts_with("./")) {
-            count += 1;
-            if !is_pinned(uses) && !loose.contains(&uses.to_owned()) {
-                loose.push(uses.to_owned());
-            }
-        }
-    }
-    if !loose.is_empty() {
-        return Some(Finding::warning(
-            ID,
-            some(&loose),
-            "A tag can be moved to other code, which would run with this repository's tokens.",
-            "Name the commit, all 40 digits, with the tag as a comment: Dependabot keeps both up to date.",
-        ));
-    }
-    (count > 0).then(|| Finding::ok(ID, format!("each of {count} uses of an action names a commit")))
-}
-
-fn is_pinned(uses: &str) -> bool {
-    if let Some(image) = uses.strip_prefix("docker://") {
-        return image.contains("@sha256:");
-    }
-    let commit = uses.rsplit_once('@').map_or("", |(_, commit)| commit);
-    commit.len() == 40 && commit.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 fn placed(jobs: &[Placed<'_>]) -> String {

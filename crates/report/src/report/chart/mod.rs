@@ -10,13 +10,11 @@ mod bisection;
 mod data;
 mod hills;
 mod memory;
-mod power;
 mod svg;
 
 pub(super) use bisection::bisection_svg;
 pub use data::DrawnRun;
 pub(crate) use data::shown_latencies;
-pub use power::power_curve;
 pub use svg::round_step;
 
 /// Light or dark, to match the surrounding page.

@@ -106,20 +106,9 @@ impl Svg {
             r#"<polygon points="{:.1},{floor:.1} {path} {:.1},{floor:.1}" fill="{stroke}" fill-opacity="0.18"/>"#,
             first.0, last.0
         ));
-        self.curve(points, stroke, width);
-    }
-
-    /// Draws a line through points.
-    pub(super) fn curve(&mut self, points: &[(f64, f64)], stroke: &str, width: f64) {
-        let path: String = points.iter().map(|(x, y)| format!("{x:.1},{y:.1} ")).collect();
-        let path = path.trim_end();
         self.put(format_args!(
             r#"<polyline points="{path}" fill="none" stroke="{stroke}" stroke-width="{width}"/>"#
         ));
-    }
-
-    pub(super) fn dot(&mut self, at: (f64, f64), radius: f64, fill: &str) {
-        self.put(format_args!(r#"<circle cx="{:.1}" cy="{:.1}" r="{radius}" fill="{fill}"/>"#, at.0, at.1));
     }
 
     pub(super) fn text(&mut self, at: (f64, f64), size: f64, anchor: TextAnchor, fill: &str, text: &str) {
