@@ -5,8 +5,7 @@ use std::borrow::Cow;
 
 use anstyle::{AnsiColor, Style};
 use comfy_table::{
-    Attribute, CellAlignment, Color, ColumnConstraint, ContentArrangement, LineStyle, TableStyle, Width,
-    presets,
+    CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, TableStyle, Width, presets,
 };
 
 use benchgate_core::model::{Unit, clean};
@@ -40,6 +39,13 @@ const ROWS: usize = 50;
 /// Marks where a line of a table may wrap. The mark has no width, can't occur in text (it is a hidden
 /// character), and is removed after wrapping.
 const BREAK: char = '\u{200b}';
+/// Letters of a colored cell are followed by one of these marks, which have no width, and are colored after wrapping.
+/// They are variation selectors, so that wrapping keeps them with their letter. Only mathematics uses them.
+const TONES: [(char, Style); 3] = [
+    ('\u{fe00}', AnsiColor::Green.on_default()),
+    ('\u{fe01}', AnsiColor::Yellow.on_default()),
+    ('\u{fe02}', AnsiColor::Red.on_default().bold()),
+];
 
 /// Renders a document. No line begins with `::`, wherever it comes from, because a log of GitHub Actions
 /// would execute it.
@@ -47,7 +53,29 @@ pub(in crate::report) fn terminal(blocks: &[Block<'_>], options: TerminalOptions
     let mut page = Page { text: String::new(), options, titled: false, below: false };
     blocks.iter().for_each(|block| page.block(block));
     let text = page.text.replace(BREAK, "").replace(JOIN, " ");
-    text.split_inclusive('\n').map(disarm).collect()
+    let text: String = text.split_inclusive('\n').map(disarm).collect();
+    if options.color { colored(&text) } else { text }
+}
+
+/// Replaces the marks of [`TONES`] by the codes of a terminal.
+fn colored(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut now: Option<Style> = None;
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let tone = letters.peek().and_then(|next| TONES.iter().find(|(mark, _)| mark == next));
+        let tone = tone.map(|(_, style)| *style);
+        if tone.is_some() {
+            letters.next();
+        }
+        if tone != now {
+            out.extend(now.map(|style| style.render_reset().to_string()));
+            out.extend(tone.map(|style| style.render().to_string()));
+            now = tone;
+        }
+        out.push(letter);
+    }
+    out
 }
 
 /// Makes a message of several lines safe for a terminal and a log; it may quote untrusted text.
@@ -219,11 +247,6 @@ impl Page {
         table.load_style(style(layout.rules));
         let width = width.saturating_sub(u16::try_from(self.indent().len()).unwrap_or(0));
         table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width).set_delimiter(BREAK);
-        if self.options.color {
-            table.enforce_styling();
-        } else {
-            table.force_no_tty();
-        }
         let shown = &layout.rows[..self.shown(layout.rows.len())];
         let alignment = |number: bool| if number { CellAlignment::Right } else { CellAlignment::Left };
         table.set_header(layout.columns.iter().map(|column| {
@@ -257,15 +280,19 @@ impl Page {
     fn cell(&self, cell: &Cell<'_>, whole: bool) -> comfy_table::Cell {
         let lines = cell.lines.iter().map(plain);
         let lines = lines.map(|line| if whole { line } else { small_pieces(&line).join(&BREAK.to_string()) });
-        let shown = comfy_table::Cell::new(lines.collect::<Vec<_>>().join("\n").trim_end_matches('\n'));
-        // Bright colors can't be read on a light background.
-        match cell.tone {
-            _ if !self.options.color => shown,
-            Tone::Plain | Tone::Strong => shown,
-            Tone::Good => shown.fg(Color::DarkGreen),
-            Tone::Doubt => shown.fg(Color::DarkYellow),
-            Tone::Bad => shown.fg(Color::DarkRed).add_attribute(Attribute::Bold),
-        }
+        let shown = lines.collect::<Vec<_>>().join("\n");
+        let shown = shown.trim_end_matches('\n');
+        let [good, doubt, bad] = TONES.map(|(mark, _)| mark);
+        let mark = match cell.tone {
+            _ if !self.options.color => return comfy_table::Cell::new(shown),
+            Tone::Plain | Tone::Strong => return comfy_table::Cell::new(shown),
+            Tone::Good => good,
+            Tone::Doubt => doubt,
+            Tone::Bad => bad,
+        };
+        let is_letter = |letter: char| letter != BREAK && !letter.is_whitespace();
+        let marked = shown.chars().flat_map(|letter| [Some(letter), is_letter(letter).then_some(mark)]);
+        comfy_table::Cell::new(marked.flatten().collect::<String>())
     }
 }
 
@@ -273,20 +300,9 @@ fn longest_piece(line: &str) -> usize {
     pieces(line).into_iter().map(width_of).max().unwrap_or(0)
 }
 
-/// Returns the width of a table's line without marks and colors.
+/// Returns the width of a table's line without marks.
 fn width_of_row(line: &str) -> usize {
-    let mut width = 0;
-    let mut is_color = false;
-    for letter in line.chars() {
-        match letter {
-            '\u{1b}' => is_color = true,
-            'm' if is_color => is_color = false,
-            BREAK => {}
-            _ if is_color => {}
-            _ => width += 1,
-        }
-    }
-    width
+    line.chars().filter(|letter| *letter != BREAK && TONES.iter().all(|(mark, _)| mark != letter)).count()
 }
 
 const fn style(rules: Rules) -> TableStyle {
