@@ -14,13 +14,13 @@ pub enum Quality {
     Error,
     /// A count of failures. A base that doesn't state it counted none.
     Failures,
-    /// Any other value is another result.
+    /// Any other value is another result, or other work.
     Checksum,
 }
 
 /// Words in the names of metrics that count failures, whatever else the name says.
-const FAILURES: &str =
-    "failed failures nan nans mismatch mismatches mismatched crashes crashed timeouts oom diverged";
+const FAILURES: &str = "failed failures nan nans mismatch mismatches mismatched crashes crashed timeouts oom diverged dropped overflow \
+     overflows underflow underflows";
 
 /// Words that count failures in a name of which the other words are in [`OF_COUNTS`].
 const ERRORS: &str =
@@ -30,11 +30,17 @@ const OF_COUNTS: &str =
 
 const LOSSES: &str = "loss losses perplexity ppl wer cer";
 const DEVIATIONS: &str = "err errs error errors diff diffs difference differences distance dissimilarity rmse mse mae \
-    mape bad wrong incorrect invalid";
+    mape bad wrong incorrect invalid ulp ulps residual residuals";
 const SIMILARITIES: &str = "cosine similarity ssim correlation pearson spearman";
 const SCORES: &str = "accuracy score scores psnr snr f1 bleu rouge auc recall iou dice top1 top5 passed passing \
-    success succeeded successful ok valid validated verified correct matches matched allclose";
+    success succeeded successful ok valid validated verified correct matches matched allclose converged";
 const CHECKSUMS: &str = "checksum checksums crc crc32 digest";
+
+/// Names of numbers that state how much work was done.
+const WORK: [&str; 6] = ["n", "size", "elements", "length", "tolerance", "threshold"];
+
+/// Names whose capitals don't begin words, and names without them.
+const SPELLINGS: [(&str, &str); 3] = [("NaN", " nan"), ("IoU", " iou"), ("mAP", " accuracy")];
 
 /// Words for what a metric measures, also if it is the error or the difference of that.
 const MEASURED: &str = "time latency duration elapsed runtime std stddev stdev stderr var cv throughput bandwidth memory \
@@ -47,8 +53,12 @@ const UNITS: &str = "ps ns us ms s sec secs second seconds kb mb gb kib mib gib 
 impl Quality {
     /// Returns what a metric with this name states about the result; `None` for a measurement.
     pub fn of_name(name: &str) -> Option<Self> {
-        let name = name_words(&name.replace("NaN", " nan"));
+        let spelled = SPELLINGS.iter().fold(name.to_owned(), |name, (from, to)| name.replace(from, to));
+        let name = name_words(&spelled);
         let words = words(&name);
+        if matches!(words.as_slice(), [word] if WORK.contains(word)) {
+            return Some(Self::Checksum);
+        }
         let any = |known: &str| words.iter().any(|word| is_in(known, word));
         let is_count = any(ERRORS) && words.iter().all(|word| is_in(ERRORS, word) || is_in(OF_COUNTS, word));
         // A name of one of these words is more often a deviation.
@@ -69,8 +79,12 @@ impl Quality {
             (CHECKSUMS, Self::Checksum),
         ];
         let found = known.into_iter().find(|(words, _)| any(words)).map(|(_, quality)| quality);
-        // `top1_acc`, but not `acc_cycles`.
-        found.or_else(|| (words.last() == Some(&"acc")).then_some(Self::Score))
+        // `top1_acc` and `output_hash`, but not `acc_cycles` or `hash_collisions`.
+        found.or_else(|| match *words.last()? {
+            "acc" => Some(Self::Score),
+            "hash" => Some(Self::Checksum),
+            _ => None,
+        })
     }
 }
 
@@ -106,17 +120,17 @@ mod tests {
     fn metrics_that_judge_a_result_are_known_by_their_names() {
         for (names, quality) in [
             (
-                "errors error_count failures nan_count NaNs errors/op failed_requests fail_rate",
+                "errors error_count failures nan_count NaNs errors/op failed_requests fail_rate dropped overflows",
                 Quality::Failures,
             ),
             (
-                "error max_error relErr max_abs_diff bad_pixels verification-errors cosine_distance",
+                "error max_error relErr max_abs_diff bad_pixels verification-errors cosine_distance max_ulp residual",
                 Quality::Error,
             ),
             ("loss val_loss perplexity", Quality::Loss),
-            ("accuracy top1 top1_acc passed success_rate valid_rows F1", Quality::Score),
+            ("accuracy top1 top1_acc passed success_rate valid_rows F1 IoU mAP converged", Quality::Score),
             ("cosine cosine_similarity", Quality::Similarity),
-            ("checksum", Quality::Checksum),
+            ("checksum output_hash n size", Quality::Checksum),
         ] {
             for name in names.split(' ') {
                 assert_eq!(Quality::of_name(name), Some(quality), "{name}");
@@ -125,7 +139,7 @@ mod tests {
         let measured = "page-faults cache_misses items-per-second inflight latency_error std_err time_diff diff_ms p99 \
             branch-misses gc.alloc.rate.norm bytes_per_second iterations precision depth validation_s pass hits loss_scale inf/s inf_per_sec \
             matches/s crc32_per_second acc_cycles bad_speculation score
-            error_tolerance";
+            error_tolerance hash_collisions code_size hash_s";
         for name in measured.split_ascii_whitespace() {
             assert_eq!(Quality::of_name(name), None, "{name}");
         }
