@@ -14,8 +14,7 @@ use crate::github::{self, CodeOrigin, GitHubEvent, Job};
 use crate::report;
 
 use super::action_inputs::{Inputs, problems};
-use super::announce::{Story, Texts};
-use super::reporting::Reporting;
+use super::reporting::{Reporting, Story, Texts};
 use super::{CliError, Terminal, inputs, job, paths, reporting, secrets, shard_args};
 
 /// Run the command that the inputs of the GitHub Action select

@@ -7,11 +7,10 @@ use crate::gate::{self, CompareOptions, Comparison, Policy, compare};
 use crate::model::{Consequence, LintCode};
 use crate::report::{self, Compared};
 
-use super::announce::{Story, Texts};
 use super::inputs::{self, LoadedRun};
 use super::policy_args::PolicyArgs;
 use super::rendering::{ComparisonArgs, OutputFormat};
-use super::reporting::GithubArgs;
+use super::reporting::{GithubArgs, Story, Texts};
 use super::result_args::{PairArgs, SourceArgs};
 use super::select::SelectArgs;
 use super::{CliError, Terminal, guesses, runtime};

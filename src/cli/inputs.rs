@@ -10,7 +10,7 @@ use crate::ingest::{self, ExportFormat, FileContent, Format, Joiner, MOST_BENCHM
 use crate::model::{Benchmark, BenchmarkName, Run, SideName, counted};
 use crate::record::{BisectionFile, RunFile, RunSchema};
 
-use super::{CliError, globs, guesses, reading};
+use super::{CliError, guesses, paths, reading};
 
 /// The name that stands for stdin.
 const STDIN: &str = "-";
@@ -89,11 +89,11 @@ pub fn expand(names: &[String]) -> Result<Vec<Input>, CliError> {
     let mut inputs = Vec::new();
     for name in names {
         let input = Input::parse(name, |text| Path::new(text).exists());
-        if input.path == STDIN || Path::new(&input.path).exists() || !globs::is_glob(&input.path) {
+        if input.path == STDIN || Path::new(&input.path).exists() || !paths::is_glob(&input.path) {
             inputs.extend(input.results()?);
             continue;
         }
-        for path in globs::matches(&input.path)? {
+        for path in paths::matches(&input.path)? {
             inputs.extend(Input { path, side: input.side, folder: None }.results()?);
         }
     }

@@ -12,9 +12,8 @@ use crate::model::Verdict;
 use crate::process::shell_word;
 use crate::report::ResultSource;
 
-use super::announce::{Story, Texts};
 use super::provenance::Commits;
-use super::reporting::{Posts, Reporting};
+use super::reporting::{Posts, Reporting, Story, Texts};
 use super::{CliError, ErrorKind, Terminal, job, runtime, secrets};
 
 /// The job that posts, and the pull request that it posts to.

@@ -7,12 +7,11 @@ use crate::exit_code::ExitCode;
 use crate::gate::Comparison;
 use crate::model::{Disclose, SideName};
 
-use super::announce::{Story, Texts};
 use super::policy_args::PolicyArgs;
 use super::posting::{self, PostingPlan, Situation};
 use super::provenance::{self, TrustedInputs};
 use super::rendering::RunFileArgs;
-use super::reporting::{PostArgs, Reporting};
+use super::reporting::{PostArgs, Reporting, Story, Texts};
 use super::{CliError, Terminal, choices, inputs, runtime};
 
 /// Judge a result that was measured elsewhere, and post the verdict to GitHub

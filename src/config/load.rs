@@ -1,17 +1,30 @@
 //! Reads a configuration from disk and checks every file that it names.
+//!
+//! Parses text into a [`Config`] without any access to the file system.
+//!
+//! The second pass: converts values into a [`Config`], and checks every rule that involves more than one
+//! value.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use crate::files;
+use toml_span::Value;
 
-use super::build::Built;
-use super::parse::{collect, collect_policy, collect_policy_of_config, collect_toolchains};
+use crate::files;
+use crate::model::Disclose;
+
+use super::check::check_table;
+use super::names::NamedFile;
 use super::problems::{Collector, ConfigError, ConfigProblems, Problem, shown};
+use super::table::DeclaredTable;
 use super::types::PolicyPart;
-use super::{Config, Pin, Side, ToolSource};
+use super::view::ConfigView;
+use super::{
+    CommandSpec, Config, GitHub, Pin, Side, ToolSource, artifact, backend, command, flags, functions,
+    judging, measure, model, policy, sections, target,
+};
 
 /// The largest accepted file. A suite of all operators has thousands of models of about 500 bytes each;
 /// anything larger is a mistake or an attack.
@@ -212,5 +225,164 @@ fn check_files(built: &Built, boundary: &Path, problems: &mut Collector) {
                 problems.add(file.at, format!("{path}: {reason} ({}{whose})", file.what));
             }
         }
+    }
+}
+
+/// Parses and validates a `benchgate.toml`. `file` is only used for messages and as the start of relative
+/// paths.
+///
+/// A separate policy file is not read; [`super::load`] does that.
+pub fn parse(text: &str, file: &Path) -> Result<Config, ConfigProblems> {
+    let mut problems = Collector::default();
+    let built = collect(text, file, &mut problems);
+    let problems = problems.finish(text, file);
+    match built {
+        Some(built) if problems.is_empty() => Ok(built.config),
+        _ => Err(ConfigProblems { file: file.to_owned(), problems }),
+    }
+}
+
+/// Parses like [`parse`], but leaves `problems` open so that the caller can check more.
+pub(super) fn collect(text: &str, file: &Path, problems: &mut Collector) -> Option<Built> {
+    let document = document(text, problems)?;
+    check_table(&document, &sections::ROOT, problems);
+    Some(build(ConfigView::new(&document), file, problems))
+}
+
+/// Parses a file that contains only policy.
+fn collect_policy(text: &str, problems: &mut Collector) -> Option<PolicyPart> {
+    let document = document(text, problems)?;
+    check_table(&document, &judging::POLICY, problems);
+    let root = ConfigView::new(&document);
+    // The block counts belong to `[measure]`, which a policy file can't have.
+    Some(policy::part(root, root.get("measure"), problems))
+}
+
+/// Reads only the policy of a whole configuration, and the name of its policy file.
+fn collect_policy_of_config(text: &str, problems: &mut Collector) -> Option<(PolicyPart, Option<String>)> {
+    let document = document(text, problems)?;
+    let root = ConfigView::new(&document);
+    for field in judging::POLICY.fields.iter().chain(sections::ROOT.field("policy")) {
+        if let Some(value) = document.as_table().and_then(|table| table.get(field.key)) {
+            super::check::check(value, &field.kind, field.key, problems);
+        }
+    }
+    let policy_file = root.get("policy").text().map(str::to_owned);
+    Some((policy::part(root, root.get("measure"), problems), policy_file))
+}
+
+/// Parses a list of toolchains.
+fn collect_toolchains(text: &str, problems: &mut Collector) -> Option<Vec<Pin>> {
+    let document = document(text, problems)?;
+    check_table(&document, &target::TOOLCHAINS, problems);
+    Some(
+        ConfigView::new(&document).get("toolchain").items().map(|item| target::pin(item, problems)).collect(),
+    )
+}
+
+fn document<'a>(text: &'a str, problems: &mut Collector) -> Option<Value<'a>> {
+    match toml_span::parse(text) {
+        Ok(document) => Some(document),
+        Err(error) => {
+            problems.add(error.span.start, format!("not valid TOML: {}", shown(&error.to_string())));
+            None
+        }
+    }
+}
+
+/// A configuration, and the positions that the checks of `load` need for their messages.
+pub(super) struct Built {
+    pub config: Config,
+    pub files: Vec<NamedFile>,
+    /// Offsets of the `sources` of base and of head.
+    pub sources_at: [usize; 2],
+    pub policy_at: usize,
+    /// Offsets of the limits; empty if the policy is in its own file.
+    pub limits_at: Vec<usize>,
+}
+
+impl Config {
+    /// A suite that has only commands, with the default of every other table.
+    pub fn of_commands(suite: &str, commands: Vec<CommandSpec>) -> Self {
+        // Building from an empty document reports missing keys, which don't matter here.
+        let mut problems = Collector::default();
+        let defaults = build(ConfigView::ABSENT, Path::new("benchgate.toml"), &mut problems).config;
+        Self { suite: suite.to_owned(), commands, ..defaults }
+    }
+}
+
+/// Builds as much as possible. The result is only meaningful if `problems` stays empty.
+pub(super) fn build(root: ConfigView<'_, '_>, file: &Path, problems: &mut Collector) -> Built {
+    let targets = target::targets(root, problems);
+    let mut files = Vec::new();
+    let folder = match file.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
+        _ => PathBuf::from("."),
+    };
+    let models = model::models(root, &targets, &folder, &mut files, problems);
+    let models = functions::in_models(root.get("model"), models, &mut files, problems);
+    let artifacts = artifact::artifacts(root, problems);
+    let commands = command::commands(root, &models, problems);
+    let has = |table: &str| root.get(table).items().next().is_some();
+    if !has("model") && !has("command") {
+        problems.add(root.at(), "no [[model]] or [[command]]: a suite needs at least one");
+    }
+    if has("model") && !root.get("target").is_present() {
+        problems.add(root.at(), "no [[target]]: a suite with models needs at least one");
+    }
+    if has("command") && root.get("baseline").get("anchor").is_present() {
+        let at = root.get("baseline").get("anchor").at();
+        problems.add(at, "`anchor` is not valid with [[command]]: no toolchain builds a command, so it would be compared with itself and hide every change");
+    }
+    flags::check(root, problems);
+    let (base, head) = target::sides(root, problems);
+    let backends = backend::backends(root, &models, &folder, problems);
+    let python = sections::python(root.get("python"), problems);
+    let measure = measure::measure(root.get("measure"), problems);
+    let policy_file = root.get("policy").text().map(PathBuf::from);
+    if policy_file.is_some() {
+        for field in judging::POLICY.fields {
+            for (name, at, _) in root.entries().filter(|(name, ..)| *name == field.key) {
+                problems.add(at, format!("`{name}` belongs in the file that `policy` names"));
+            }
+        }
+    }
+    let part = policy::part(root, root.get("measure"), problems);
+    let side_sources = |name| root.get("side").get(name).get("sources").at();
+    Built {
+        config: Config {
+            file: file.to_owned(),
+            root: folder,
+            suite: root.get("suite").get("name").owned(),
+            base,
+            head,
+            models,
+            renames: BTreeMap::new(),
+            targets,
+            artifacts,
+            commands,
+            backends,
+            python,
+            measure,
+            policy: part.policy,
+            numerics: part.numerics,
+            disclose: root.get("report").get("disclose").text().and_then(Disclose::parse).unwrap_or_default(),
+            github: GitHub::read(root.get("github")),
+            aliases: root
+                .get("aliases")
+                .entries()
+                .map(|(flag, _, other)| (flag.to_owned(), other.owned()))
+                .collect(),
+            store: sections::store(root.get("store"), problems),
+            anchor: {
+                let anchor = root.get("baseline").get("anchor");
+                anchor.is_present().then(|| target::pin(anchor, problems))
+            },
+            policy_file,
+        },
+        files,
+        sources_at: [side_sources("base"), side_sources("head")],
+        policy_at: root.get("policy").at(),
+        limits_at: root.get("limit").items().map(ConfigView::at).collect(),
     }
 }

@@ -9,7 +9,6 @@
 
 mod artifact;
 mod backend;
-mod build;
 mod check;
 mod command;
 mod fields;
@@ -23,16 +22,12 @@ mod load_tests;
 mod measure;
 mod model;
 mod names;
-mod parse;
 mod policy;
 mod policy_changes;
 mod problems;
-mod python;
 mod reference;
 mod repin;
 mod sections;
-mod services;
-mod side;
 mod table;
 mod target;
 #[cfg(test)]
@@ -40,7 +35,6 @@ mod tests;
 mod types;
 mod values;
 mod view;
-mod zoo;
 
 pub use artifact::Artifact;
 pub use backend::{Backend, BackendKind, BackendTest};
@@ -49,21 +43,18 @@ pub use flags::refused_flag;
 pub use fraction::{alpha, fraction, spread};
 pub use load::{
     load, load_judging, load_judging_within, load_policy, load_policy_within, load_toolchains, load_within,
-    read as read_text,
+    parse, read as read_text,
 };
 pub use measure::{Measure, Profiling};
 pub use model::{
     Exporter, Model, ModelInput, ModelSource, OutputType, ParameterSource, Parameters, TorchbenchCheckout,
     is_python_name,
 };
-pub use parse::parse;
 pub use policy_changes::policy_changes;
 pub use problems::{ConfigError, ConfigProblems, Problem};
-pub use python::{PythonSettings, is_lockable};
 pub use reference::{EXAMPLE, head_keys, json_schema, reference};
 pub use repin::repinned;
-pub use services::{CommentWhen, GitHub, Store};
-pub use side::{Pin, Side, ToolSource};
-pub use target::{Assembler, Target};
+pub use sections::{CommentWhen, GitHub, PythonSettings, Store, is_lockable};
+pub use target::{Assembler, Pin, Side, Target, ToolSource};
 pub use types::{AmbiguousRename, Config, ConfigChanges, PolicyPart};
 pub use values::duration as parse_duration;

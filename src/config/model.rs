@@ -13,7 +13,7 @@ use super::names::{NamedFile, among, unique};
 use super::problems::{Collector, did_you_mean, shown};
 use super::table::{DeclaredTable, table};
 use super::view::ConfigView;
-use super::{Target, values, zoo};
+use super::{Target, names, values};
 
 /// The source of a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -363,9 +363,9 @@ fn source(
         }
     };
     if let Some(key) = text.strip_prefix("zoo:") {
-        if !zoo::KEYS.contains(&key) {
-            let advice = did_you_mean(key, zoo::KEYS.iter().copied());
-            let all = zoo::KEYS.join("`, `");
+        if !names::KEYS.contains(&key) {
+            let advice = did_you_mean(key, names::KEYS.iter().copied());
+            let all = names::KEYS.join("`, `");
             let message = format!("`source`: the zoo has no model `{}`{advice}; it has `{all}`", shown(key));
             problems.add(view.at(), message);
         }

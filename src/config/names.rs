@@ -1,4 +1,6 @@
 //! Names in a configuration: the unique names of its tables, and the files that it names.
+//!
+//! The names of the models that come with benchgate, one for each file in `python/benchgate_export/zoo`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -41,3 +43,5 @@ pub(super) fn among(names: ConfigView<'_, '_>, what: &str, known: &[&str], probl
         }
     }
 }
+
+include!(concat!(env!("OUT_DIR"), "/zoo_keys.rs"));

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::gate::{CHECKED_IDENTICAL_BLOCKS, IDENTICAL_BLOCKS, Policy, open_in_shard};
 use crate::model::{Run, SideName, counted};
 use crate::record::{BenchmarkRecord, OutcomeStatus, PlanFile, ProcessRecord, RunFile};
-use crate::stats::spending::Looks;
+use crate::stats::multiplicity::Looks;
 
 use super::complete::is_untimed;
 

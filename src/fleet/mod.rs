@@ -6,14 +6,9 @@ mod complete;
 mod formats;
 mod join;
 mod looks;
-mod machines;
 mod merge;
-mod pack;
 mod plan;
-mod status;
 
 pub use formats::{PlanFormat, ShardCommand, render};
-pub use merge::{Merged, NotMergeable, merge};
-pub use pack::{Cut, PackError};
-pub use plan::{PlannedSuite, SuiteBenchmark, plan};
-pub use status::{FleetStatus, ShardState, ShardStatus, status};
+pub use merge::{FleetStatus, Merged, NotMergeable, ShardState, ShardStatus, merge, status};
+pub use plan::{Cut, PackError, PlannedSuite, SuiteBenchmark, plan};

@@ -2,7 +2,6 @@
 //! sends requests with retries; most other modules post one kind of message each. Texts are
 //! rendered elsewhere, so this module does not depend on comparisons.
 
-mod annotations;
 mod check;
 mod client;
 mod comment;
@@ -13,8 +12,7 @@ mod retry;
 mod webhook;
 mod workflow;
 
-pub use annotations::{Annotation, AnnotationLevel, annotations, outputs};
-pub use check::{Check, Conclusion};
+pub use check::{Annotation, AnnotationLevel, Check, Conclusion, annotations, outputs};
 pub use client::{Client, GitHubError, GitHubToken};
 pub use comment::{CommentRequest, Marker, Posted};
 pub use event::{

@@ -6,7 +6,6 @@ mod definition;
 mod onnx_models;
 mod onnx_ops;
 mod operators;
-mod remote;
 mod sharktank_models;
 mod suite;
 #[cfg(test)]
@@ -17,11 +16,10 @@ mod torch_ops;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use definition::Untranslated;
-pub use remote::FetchedFile;
+pub use suite::FetchedFile;
 
 use definition::Definition;
-use remote::RemoteFiles;
-use suite::ImportedSuite;
+use suite::{ImportedSuite, RemoteFiles};
 
 /// The files below a folder, keyed by their path relative to the new configuration. Definitions come with
 /// their text; for other files it is enough to know that they exist.

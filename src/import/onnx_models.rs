@@ -10,8 +10,7 @@ use crate::model::FailureKind;
 use super::SuiteFiles;
 use super::definition::{Definition, Untranslated};
 use super::operators::{OperatorTest, RUN_FAILURES, Targets};
-use super::remote::RemoteFiles;
-use super::suite::{ImportedModel, ImportedSuite, Judged};
+use super::suite::{ImportedModel, ImportedSuite, Judged, RemoteFiles};
 
 const FAMILY: &str = "onnx_models/";
 /// The URL from which the suite downloads its models.

@@ -11,10 +11,9 @@ use crate::model::FailureKind;
 use super::SuiteFiles;
 use super::definition::{Definition, Untranslated};
 use super::operators::RUN_FAILURES;
-use super::remote::RemoteFiles;
 use super::suite::{
-    Expected, ImportedLimit, ImportedModel, ImportedSuite, ImportedTarget, Judged, TOLERANCE_FACTOR,
-    allowed_time,
+    Expected, ImportedLimit, ImportedModel, ImportedSuite, ImportedTarget, Judged, RemoteFiles,
+    TOLERANCE_FACTOR, allowed_time,
 };
 use super::torch_models::{RunFlags, STATISTICS, machine};
 

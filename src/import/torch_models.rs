@@ -8,10 +8,9 @@ use serde_json::Value;
 use crate::numerics::ParameterFill;
 
 use super::definition::{Definition, Untranslated};
-use super::remote::RemoteFiles;
 use super::suite::{
-    ImportedLimit, ImportedModel, ImportedSuite, ImportedTarget, Judged, TOLERANCE_FACTOR, Tolerance,
-    allowed_time,
+    ImportedLimit, ImportedModel, ImportedSuite, ImportedTarget, Judged, RemoteFiles, TOLERANCE_FACTOR,
+    Tolerance, allowed_time,
 };
 
 const FAMILY: &str = "torch_models/";

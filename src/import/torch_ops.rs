@@ -10,8 +10,7 @@ use crate::numerics::RandomTensor;
 use super::SuiteFiles;
 use super::definition::{Definition, Untranslated};
 use super::operators::{self, OperatorTest};
-use super::remote::RemoteFiles;
-use super::suite::{ImportedModel, ImportedSuite, Judged, Tolerance};
+use super::suite::{ImportedModel, ImportedSuite, Judged, RemoteFiles, Tolerance};
 
 /// The JSON file of a test.
 pub(super) const TEST_FILE: &str = "run_module_io.json";

@@ -9,15 +9,14 @@ use crate::config::Measure;
 use crate::gate;
 use crate::gate::{CompareOptions, Comparison, Outlook};
 use crate::model::{BenchmarkName, BlockSlot, Event, Metric, NextLook, Run, SideName, Stage, Standing};
-use crate::stats::spending::Looks;
+use crate::stats::multiplicity::Looks;
 
 use super::argv::Timing;
-use super::budget::{self, Want};
 use super::candidates::{BenchmarkCandidate, TimedProgram};
 use super::commands::GuardedFiles;
 use super::host::Host;
 use super::journal::{Journal, JournalEntry};
-use super::schedule::{self, ScheduledProcess};
+use super::schedule::{self, ScheduledProcess, Want};
 use super::timed::{Start, latency_in_words};
 use super::unchanged::Unchanged;
 use super::{PipelineError, design};
@@ -313,7 +312,7 @@ impl Measuring<'_, '_> {
             to_verdict: needed(index),
         };
         let wants: Vec<Want> = rows.iter().map(want).collect();
-        let kept = budget::affordable(&wants, self.time_left());
+        let kept = schedule::affordable(&wants, self.time_left());
         let (asked, kept) = (open.len(), kept.into_iter().map(|at| rows[at]).collect::<BTreeSet<usize>>());
         *open = kept;
         if open.len() < asked && until > round {

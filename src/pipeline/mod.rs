@@ -6,10 +6,8 @@
 //! with a compiler.
 
 mod argv;
-mod artifacts;
 mod assemble;
 mod backends;
-mod budget;
 mod bundle;
 mod cache;
 mod calibration;
@@ -31,10 +29,8 @@ mod instructions;
 mod interpreters;
 mod journal;
 mod later_calls;
-mod loaded;
 mod measure;
 mod memo;
-mod other_inputs;
 mod plan;
 mod prepare;
 mod profile;

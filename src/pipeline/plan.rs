@@ -1,11 +1,13 @@
 //! Determines which benchmarks each side of a suite has, before anything is run.
+//!
+//! Selects the artifacts that the selected benchmarks of a side need.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use regex::Regex;
 
-use crate::config::{CommandSpec, Config, Model, ModelSource, Side, Target};
+use crate::config::{Artifact, CommandSpec, Config, Model, ModelSource, Side, Target};
 use crate::gate::{Expected, NumericsTolerance};
 use crate::git::{Checkout, Repository};
 use crate::model::{BenchmarkName, Metric, SideName, excerpt, is_cpu, short_commit};
@@ -300,4 +302,37 @@ impl Shard {
     pub(super) fn suite(&self) -> Vec<BenchmarkName> {
         self.suite.clone()
     }
+}
+
+/// Selects the artifacts that a side's selected benchmarks need, each with the folder of the side's sources.
+/// An artifact is left out only if it is named by models that are not selected, and by nothing else. One that
+/// no key names is kept, because code and commands can open it.
+pub(super) fn needed<'a>(
+    side: &'a SideInput,
+    plan: &[PlannedBenchmark<'_>],
+    has_commands: bool,
+) -> Vec<(&'a Artifact, &'a Path)> {
+    if plan.is_empty() && !has_commands {
+        return Vec::new();
+    }
+    let all = &side.config.artifacts;
+    let is_needed = |artifact: &&Artifact| {
+        let names = |model: &Model| model.files().any(|path| artifact.is_at(path));
+        plan.iter().any(|planned| names(planned.model))
+            || !side.config.models.iter().any(names)
+            || is_in_flags(artifact, side)
+    };
+    all.iter().filter(is_needed).map(|artifact| (artifact, side.side.sources.as_path())).collect()
+}
+
+/// Returns whether flags or environment variables of any benchmark name the artifact.
+fn is_in_flags(artifact: &Artifact, side: &SideInput) -> bool {
+    let config = &side.config;
+    let of_targets = config.targets.iter().flat_map(|target| target.flags.iter().chain(&target.run_flags));
+    let variables = config.targets.iter().flat_map(|target| target.env.values());
+    let of_models = config.models.iter().flat_map(|model| &model.flags);
+    let of_side = side.side.flags.iter().chain(&side.side.run_flags);
+    let path = artifact.path();
+    let path = path.to_string_lossy();
+    of_targets.chain(variables).chain(of_models).chain(of_side).any(|flag| flag.contains(&*path))
 }

@@ -1,7 +1,15 @@
 //! Prepares one benchmark of one side: from its source to a verified module that is ready to be measured.
+//!
+//! Identifies the runtime on this machine by the content of its files: its programs, their libraries, the
+//! drivers that a device needs, and every other file that they open. The files are observed while nothing is
+//! timed: in the verified call, and in a start of the benchmark tool that measures nothing.
 
+use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
 use crate::config::ModelSource;
 use crate::files;
@@ -10,6 +18,7 @@ use crate::model::{
     Artifact, DeviceKind, Event, GeneratedCode, Lint, LintCode, Metric, Outcome, SideName, Stage,
     Verification, VerifyCode, Workload,
 };
+use crate::process::{Command, Opened};
 use crate::record::StageStatus;
 use crate::toolchain::{Environment, Installed};
 
@@ -20,15 +29,14 @@ use super::compile::{self, CompileJob};
 use super::divergence::{add_inputs, add_tensors};
 use super::export::{self, ExportJob};
 use super::flags::{self, Named};
-use super::generated;
 use super::host::Host;
 use super::interpreters::Exporters;
-use super::later_calls::NoCaller;
+use super::later_calls::{self, NoCaller};
 use super::plan::PlannedBenchmark;
 use super::stage::{Compiled, Prepared, PreparedSource, StageError, StageFailure, StageReport, Staged};
 use super::targets::{self, Presence};
 use super::verify::{self, VerifyJob};
-use super::{PipelineError, code, instructions, later_calls, loaded, stores};
+use super::{PipelineError, code, generated, instructions, stores};
 
 /// Exports and compiles, which are the stages that need Python or a compiler.
 pub(super) async fn build<'a>(
@@ -234,7 +242,7 @@ pub(super) async fn check<'a>(
         env: &planned.target.env,
         folder: planned.side.side.sources.as_path(),
     };
-    let loaded = loaded::digest(host, &ready, verified.opened.as_ref()).await?;
+    let loaded = digest(host, &ready, verified.opened.as_ref()).await?;
     if loaded.is_none() {
         let why = "the files that the runtime opened could not be observed";
         prepared.lints.push(Lint::new(LintCode::Unobserved, why));
@@ -393,4 +401,49 @@ async fn workload(
         reference64_sha256,
         changed_inputs: Vec::new(),
     })
+}
+
+/// Time limit for starting the tool. Loading a large driver for the first time takes seconds.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The digest of the files that a benchmark's processes load. `verified` are the files that the verified call
+/// opened. `None` if the observation is incomplete.
+pub(super) async fn digest(
+    host: &Host<'_>,
+    ready: &Measurable<'_>,
+    verified: Option<&Opened>,
+) -> Result<Option<String>, PipelineError> {
+    let benchmark = &ready.tools.iree_benchmark_module;
+    let key = (benchmark.clone(), ready.env.clone(), ready.folder.to_owned());
+    let start = async || {
+        // With `--help`, the tool loads its libraries but opens no device.
+        let command =
+            Command::new(benchmark, TIMEOUT).arg("--help").cwd(ready.folder).envs(ready.env).observed();
+        Ok::<_, PipelineError>(host.run(&command).await?.opened.map(Arc::new))
+    };
+    let started = host.loaded.get(key, start).await?;
+    let (Some(verified), Some(started)) = (verified, started) else {
+        host.note_unobserved();
+        return Ok(None);
+    };
+    let scratch = super::trace::clean(&host.scratch);
+    // Files are identified without their folders, because the sides' sources and tools are in different ones.
+    let mut files: BTreeSet<(OsString, String)> = BTreeSet::new();
+    for path in verified.read.union(&started.read) {
+        // The module is part of the key already, and the scratch folder only contains results.
+        if path.starts_with(&scratch) || *path == ready.execution.module {
+            continue;
+        }
+        if let Some(sha256) = host.digests.readable(path).await {
+            files.insert((name(path), sha256));
+        }
+    }
+    let key = files.iter().fold(KeyBuilder::new("loaded/1"), |key, (name, sha256)| {
+        key.bytes("name", name.as_encoded_bytes()).text("is", sha256)
+    });
+    Ok(Some(key.finish()))
+}
+
+fn name(path: &Path) -> OsString {
+    path.file_name().unwrap_or_default().to_owned()
 }

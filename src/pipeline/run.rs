@@ -33,7 +33,7 @@ use super::slots::{Slots, processors};
 use super::stage::Prepared;
 use super::trace::Sources;
 use super::unchanged::Unchanged;
-use super::{PipelineError, artifacts, devices, divergence};
+use super::{PipelineError, devices, divergence};
 
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -246,7 +246,7 @@ impl<'a> SuiteRun<'a> {
                         used.extend(plan::uncompiled(lead, &options.filter));
                     }
                     let has_commands = options.commands(&side.config).next().is_some();
-                    artifacts.extend(artifacts::needed(side, &used, has_commands));
+                    artifacts.extend(plan::needed(side, &used, has_commands));
                 }
                 let models = exported_models(&run.plans);
                 let mut needed: BTreeSet<Environment> = models.keys().copied().collect();

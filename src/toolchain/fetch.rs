@@ -11,7 +11,7 @@ use reqwest::redirect::{Attempt, Policy};
 use reqwest::{Client, Response, StatusCode, Url};
 
 use super::ToolchainError;
-use super::installed::blocking;
+use super::install::blocking;
 use super::manifest::sha256_of;
 use super::wheel::Name;
 use crate::files;

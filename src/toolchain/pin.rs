@@ -8,9 +8,8 @@ use serde::Deserialize;
 
 use super::interpreter;
 use super::lock::platform;
-use super::pip::{Pip, write_requirements};
+use super::pip::{Pip, SuitePackages, project_of, projects, without, write_requirements};
 use super::python_env::Environment;
-use super::suite_packages::{SuitePackages, project_of, projects, without};
 use super::wheel::{Name, Wheel, is_plain_version};
 use super::{Lock, LockedPython, LockedTools, ToolchainError};
 use crate::config::Pin;
@@ -18,7 +17,7 @@ use crate::files::{self, Scratch};
 use crate::model::{Event, Progress, is_sha256};
 use crate::process::Cancel;
 
-use super::installed::{RUNTIME_FOLDER, runtime_commit};
+use super::install::{RUNTIME_FOLDER, runtime_commit};
 use super::iree::{requirement, tool_arguments};
 
 /// Time limit for resolving, which asks an index for the metadata of about forty projects.

@@ -6,12 +6,10 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::install::ToolPlace;
-use super::installed::{blocking, succeeded};
+use super::install::{ToolPlace, blocking, succeeded};
 use super::interpreter::{self, Interpreter};
 use super::manifest::{Look, Scope, ToolManifest, text_digest};
-use super::pip::{Pip, write_requirements};
-use super::suite_packages::SuitePackages;
+use super::pip::{Pip, SuitePackages, write_requirements};
 use super::wheel::Name;
 use super::{Lock, LockedPython, ToolchainError};
 use crate::config::{Assembler, Backend, BackendKind, Config, Exporter, Model, ModelSource, Target};

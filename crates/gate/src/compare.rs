@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use benchgate_core::model::{
     Benchmark, BenchmarkName, Calibration, Consequence, Lint, LintCode, Metric, Run, Verdict,
 };
-use benchgate_stats::spending::Looks;
+use benchgate_stats::multiplicity::Looks;
 use benchgate_stats::{Effect, Inference};
 
 use super::decide::{Question, decide, log_tolerance};
@@ -17,8 +17,8 @@ use super::matching::{Matched, matched};
 use super::rules::Rules;
 use super::{
     Alignment, Comparison, Method, Policy, Reason, Row, RunSummary, ShownSides, TestKind, accuracy,
-    classical, code, common_row, context, copied, diagnosis, direction, disturbance, explain, history,
-    limits, looks, matching, overall, rounded, separate, status, threads,
+    classical, code, common, context, copied, diagnosis, direction, disturbance, explain, history, limits,
+    looks, matching, overall, rounded, separate, status, threads,
 };
 
 /// Settings of a comparison besides the runs and the policy.
@@ -118,7 +118,7 @@ fn compared(
     let pairs = matched(base, head);
     let of_pairs = threads::each(&pairs, WORTH_SHARING, |pair| drafts(*pair, &session, &rules));
     let mut drafts: Vec<Draft> = of_pairs.into_iter().flatten().collect();
-    drafts.extend(common_row::draft(&session, &rules));
+    drafts.extend(common::draft(&session, &rules));
     let sessions =
         ComparedSessions { storing: storing.unwrap_or(false), in_shards: base.in_shards && head.in_shards };
     let effects = judge(&mut drafts, policy, options, sessions);

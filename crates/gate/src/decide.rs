@@ -1,9 +1,8 @@
 //! Decides the verdict of a row, from the two thresholds and the error budget over looks and rows.
 
 use benchgate_core::model::{Verdict, percents};
-use benchgate_stats::multiplicity::{benjamini_hochberg, holm, holm_levels};
+use benchgate_stats::multiplicity::{Looks, benjamini_hochberg, holm, holm_levels};
 use benchgate_stats::shift::Blur;
-use benchgate_stats::spending::Looks;
 use benchgate_stats::{Effect, Inference};
 
 use super::estimate::{Paired, Quickest, UNMATCHED, WORTH_SHARING};

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use benchgate_stats::draws::{self, Contribution};
 use benchgate_stats::mean_cost::MeanCost;
-use benchgate_stats::randomisation::{self, Contribution};
 use benchgate_stats::robust::{Fit, ScalePrior, fit};
 use benchgate_stats::scores::{BlockCosts, ProcessCosts};
 use benchgate_stats::shift::{Blur, Shift};
@@ -205,8 +205,7 @@ fn far_share(row: &PairedRow<'_>, shift: &Shift) -> f64 {
         };
         Contribution::swapped(share(&head) - share(&base))
     };
-    let p =
-        |sign| randomisation::tail(&row.blocks.iter().map(|block| of_block(block, sign)).collect::<Vec<_>>());
+    let p = |sign| draws::tail(&row.blocks.iter().map(|block| of_block(block, sign)).collect::<Vec<_>>());
     (2.0 * p(1.0).min(p(-1.0))).min(1.0)
 }
 

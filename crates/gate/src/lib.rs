@@ -7,7 +7,6 @@ pub mod bisect;
 mod classical;
 mod code;
 mod common;
-mod common_row;
 mod compare;
 mod comparison;
 mod context;
@@ -39,7 +38,6 @@ mod status;
 mod threads;
 mod typical;
 mod untrusted;
-mod work_per_call;
 mod workload;
 
 pub use alignment::Alignment;
@@ -49,7 +47,7 @@ pub use benchgate_core::model::{
 };
 pub use benchgate_core::numerics::NumericsTolerance;
 pub use code::{CodeChange, KernelState, kernel_counts};
-pub use common_row::ALL_BENCHMARKS;
+pub use common::ALL_BENCHMARKS;
 pub use compare::{CompareOptions, compare, compare_with_history};
 pub use comparison::{
     AssumedSpread, Comparison, Estimate, Geomean, Interval, Method, Reason, Row, RunSummary, SideStats,

@@ -2,7 +2,7 @@
 
 use benchgate_core::model::{Benchmark, BenchmarkName, Calibration, Metric, Run, Verdict};
 
-use benchgate_stats::spending::Looks;
+use benchgate_stats::multiplicity::Looks;
 
 use super::{CompareOptions, Comparison, Method, Policy, Reason, Row, SequentialPolicy, compare, threads};
 

@@ -1,18 +1,26 @@
 //! The candidates of a search: finds them, and turns each into a side of a pair.
+//!
+//! Tools built from commits of another repository, by the user's own command.
+//!
+//! Flags whose names differ between versions of the tools.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use crate::config::{self, Config, Pin};
+use sha2::{Digest, Sha256};
+
+use crate::config::{self, Config, Pin, ToolSource};
 use crate::git::{LineCommit, Repository};
-use crate::model::{SideName, short_commit};
+use crate::model::{SideName, hex, short_commit};
 use crate::pipeline::SideInput;
+use crate::process::{self, Command, Exit};
 use crate::toolchain::{self, Lock, ToolchainError, release_order};
 
 use super::super::session::side;
 use super::super::store_args::checkout_runner;
 use super::super::{CliError, Terminal, paths, runtime};
 use super::BisectArgs;
-use super::builds::{Builds, Unusable};
 
 /// Candidates in order, starting at the good end.
 pub struct Candidates {
@@ -229,4 +237,137 @@ fn commits(line: Vec<LineCommit>) -> Vec<Candidate> {
     line.into_iter()
         .map(|commit| Candidate { name: name(&commit.id), title: Some(commit.subject), id: commit.id })
         .collect()
+}
+
+/// Time limit of one build. A compiler that includes MLIR takes about an hour on a small machine.
+const TIMEOUT: Duration = Duration::from_secs(4 * 3600);
+
+pub struct Builds {
+    command: String,
+    repository: PathBuf,
+    /// The folder for builds of this repository with this command.
+    folder: PathBuf,
+}
+
+impl Builds {
+    pub fn new(command: &str, repository: &Path, cache: &Path) -> Self {
+        let mut key = Sha256::new();
+        for part in [command.as_bytes(), repository.as_os_str().as_encoded_bytes()] {
+            key.update(part);
+            key.update([0]);
+        }
+        let key = hex(&key.finalize()[..16]);
+        Self {
+            command: command.to_owned(),
+            repository: repository.to_owned(),
+            folder: cache.join("builds").join(key),
+        }
+    }
+
+    /// Builds a commit unless it was built before, and returns a pin of the result.
+    pub fn pin(&self, commit: &str, terminal: &Terminal) -> Result<Pin, Unusable> {
+        let tree = self.folder.join(commit);
+        // This file is written after the command has succeeded, so an interrupted build is repeated.
+        let done = self.folder.join(format!("{commit}.done"));
+        if !done.is_file() {
+            terminal.note(&format!("building {commit}"));
+            self.build(commit, &tree)?;
+            std::fs::write(&done, "").map_err(|error| failed(&done, &error))?;
+        }
+        let version = format!("0+{}", short_commit(commit));
+        Ok(Pin { version, commit: commit.to_owned(), source: ToolSource::Path(tree) })
+    }
+
+    fn build(&self, commit: &str, tree: &Path) -> Result<(), Unusable> {
+        if tree.exists() {
+            std::fs::remove_dir_all(tree).map_err(|error| failed(tree, &error))?;
+        }
+        std::fs::create_dir_all(tree).map_err(|error| failed(tree, &error))?;
+        let log = self.folder.join(format!("{commit}.log"));
+        let command = Command::new("/bin/sh", TIMEOUT)
+            .args(["-c", &self.command])
+            .cwd(&self.repository)
+            .env("BENCHGATE_COMMIT", commit)
+            .env("BENCHGATE_REPOSITORY", &self.repository)
+            .env("BENCHGATE_TREE", tree)
+            .log(&log);
+        let finished = runtime::block_on(async |cancel| {
+            process::run(&command, &cancel)
+                .await
+                .map_err(|error| CliError::failed(format!("failed to {error}")))
+        })?;
+        match finished.exit {
+            Exit::Success => Ok(()),
+            Exit::Interrupted => Err(Unusable::Stop(CliError::interrupted())),
+            exit => Err(Unusable::Skipped(format!("the build {exit} (log: {})", log.display()))),
+        }
+    }
+}
+
+fn failed(path: &Path, error: &std::io::Error) -> Unusable {
+    Unusable::Stop(CliError::failed(format!("failed to write {}: {error}", path.display())))
+}
+
+/// Reasons why a candidate can't become a side of a pair.
+pub enum Unusable {
+    /// The candidate can't be measured; the search continues without it.
+    Skipped(String),
+    /// The search can't continue.
+    Stop(CliError),
+}
+
+impl<E: Into<CliError>> From<E> for Unusable {
+    fn from(error: E) -> Self {
+        Self::Stop(error.into())
+    }
+}
+
+/// The flag in a compiler's message about an unknown one: `Unknown command line argument '--iree-x=1'`.
+pub fn unknown(why: &str) -> Option<String> {
+    const SAYS: &str = "nknown command line argument '";
+    let rest = &why[why.find(SAYS)? + SAYS.len()..];
+    let flag = rest.split('\'').next()?;
+    let name = flag.split('=').next()?;
+    name.starts_with("--").then(|| name.to_owned())
+}
+
+/// The other name of a flag. The table of aliases is read in both directions.
+pub fn other_name<'a>(aliases: &'a BTreeMap<String, String>, flag: &str) -> Option<&'a str> {
+    let forward = aliases.get(flag).map(String::as_str);
+    forward.or_else(|| aliases.iter().find(|(_, other)| *other == flag).map(|(name, _)| name.as_str()))
+}
+
+/// Replaces a flag by its other name everywhere on a side.
+pub fn rename(side: &mut SideInput, flag: &str, other: &str) {
+    let config = &mut side.config;
+    let targets = config.targets.iter_mut().flat_map(|target| [&mut target.flags, &mut target.run_flags]);
+    let models = config.models.iter_mut().map(|model| &mut model.flags);
+    let own = [&mut side.side.flags, &mut side.side.run_flags];
+    for text in targets.chain(models).chain(own).flatten() {
+        if let Some(rest) = text.strip_prefix(flag)
+            && (rest.is_empty() || rest.starts_with('='))
+        {
+            *text = format!("{other}{rest}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_compiler_names_the_flag_it_does_not_know() {
+        let why = "iree-compile: Unknown command line argument '--iree-rocm-target=gfx942'.  Try: 'iree-compile --help'";
+        assert_eq!(unknown(why).as_deref(), Some("--iree-rocm-target"));
+        assert_eq!(unknown("error: failed to legalize"), None);
+    }
+
+    #[test]
+    fn an_alias_is_read_in_both_directions() {
+        let aliases = BTreeMap::from([("--new".to_owned(), "--old".to_owned())]);
+        assert_eq!(other_name(&aliases, "--new"), Some("--old"));
+        assert_eq!(other_name(&aliases, "--old"), Some("--new"));
+        assert_eq!(other_name(&aliases, "--else"), None);
+    }
 }

@@ -14,10 +14,9 @@ use crate::report::{self, BisectionFacts};
 
 use super::super::backend_args::BackendArgs;
 use super::super::{CliError, ErrorKind, Terminal};
-use super::builds::Unusable;
-use super::candidates::Candidates;
+use super::candidates::{Candidates, Unusable};
 use super::visits::{Visit, VisitJournal, joined};
-use super::{BisectArgs, MAX_BLOCKS, flags};
+use super::{BisectArgs, MAX_BLOCKS, candidates};
 
 pub struct Driver<'a> {
     args: &'a BisectArgs,
@@ -243,7 +242,7 @@ impl<'a> Driver<'a> {
             Ok(mut side) => {
                 self.verified.insert(at);
                 for (flag, other) in self.renamed.get(&at).into_iter().flatten() {
-                    flags::rename(&mut side, flag, other);
+                    candidates::rename(&mut side, flag, other);
                 }
                 Ok(Some(side))
             }
@@ -349,11 +348,11 @@ impl<'a> Driver<'a> {
         let mut again = false;
         for (at, run) in [(visit.pair.base, &visit.base), (visit.pair.head, &visit.head)] {
             let failures = run.benchmarks.iter().filter_map(|benchmark| match &benchmark.outcome {
-                Outcome::Failed { stage: Stage::Compile, why } => flags::unknown(why),
+                Outcome::Failed { stage: Stage::Compile, why } => candidates::unknown(why),
                 _ => None,
             });
             for flag in failures.collect::<BTreeSet<String>>() {
-                let Some(other) = flags::other_name(&self.candidates.config.aliases, &flag) else {
+                let Some(other) = candidates::other_name(&self.candidates.config.aliases, &flag) else {
                     let name = self.name(at).to_owned();
                     self.terminal.warn(&format!(
                         "{name} does not know the flag {flag}; if the flag has another name there, add that name to [aliases] in {}: \

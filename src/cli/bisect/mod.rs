@@ -1,11 +1,8 @@
 //! `benchgate bisect`: finds the change that made a benchmark slower.
 
-mod builds;
 mod candidates;
 mod driver;
-mod flags;
 mod history;
-mod observe;
 mod visits;
 
 use std::path::PathBuf;
@@ -20,7 +17,7 @@ use crate::exit_code::ExitCode;
 use crate::model::Metric;
 use crate::record::BisectionResult;
 use crate::report;
-use observe::Observable;
+use history::Observable;
 
 pub fn run(args: &BisectArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let destination = args.output.open()?;

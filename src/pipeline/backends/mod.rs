@@ -4,9 +4,6 @@
 //! one process of every experiment, so that slow changes of the machine affect all rows alike. The result of
 //! each process is on disk before the next one starts.
 
-mod answer;
-mod environment;
-mod extras;
 mod plan;
 mod process;
 mod request;
@@ -24,13 +21,13 @@ use super::host::Host;
 use super::journal::Journal;
 use super::plan::SideInput;
 
-pub(super) use environment::{BackendInterpreters, interpreters, needed};
-pub use extras::{CollectKind, DumpKind, Extras};
 pub use plan::Axes;
 pub(super) use plan::{Experiment, experiments};
 pub use process::BackendsSource;
 use process::Kept;
 use request::BackendProcess;
+pub(super) use request::{BackendInterpreters, interpreters, needed};
+pub use request::{CollectKind, DumpKind, Extras};
 
 /// The experiments of a run and the interpreters that run them.
 pub(super) struct Experiments<'a, 'b> {

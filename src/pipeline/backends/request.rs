@@ -1,16 +1,28 @@
 //! One process to run, and its request.
+//!
+//! Chooses the Python interpreter that runs a backend. A missing interpreter does not stop the run; the
+//! report states the reason.
+//!
+//! Implements `--dump` and `--collect`, which add data to an experiment's times.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::config::ModelSource;
+use strum::VariantArray;
+
+use crate::config::{BackendKind, ModelSource};
+use crate::model::DeviceKind;
+use crate::toolchain::Environment;
 
 use super::super::PipelineError;
+use super::super::cache::write_atomically;
 use super::super::export::typed;
 use super::super::host::Host;
+use super::super::interpreters::Environments;
 use super::super::plan::SideInput;
 use super::Experiment;
-use super::extras::{CollectKind, DumpKind, Extras};
 
 /// Number of repetitions of another backend if the configuration does not set it. Backends are only context
 /// and decide no verdict, so a fixed number that is easy to compare is enough.
@@ -102,4 +114,204 @@ impl BackendProcess<'_, '_> {
 
 fn words<T: Into<&'static str>>(kinds: Vec<T>) -> Vec<&'static str> {
     kinds.into_iter().map(Into::into).collect()
+}
+
+/// An interpreter that has its backend's packages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::pipeline) struct BackendInterpreter {
+    pub(super) python: PathBuf,
+    /// Package folders that are searched after the interpreter's own.
+    pub(super) packages: Vec<PathBuf>,
+}
+
+/// The interpreter of each backend, or the reason why there is none.
+#[derive(Debug, Default)]
+pub(in crate::pipeline) struct BackendInterpreters(BTreeMap<BackendKind, Result<BackendInterpreter, String>>);
+
+impl BackendInterpreters {
+    pub(super) fn find(&self, kind: BackendKind) -> Result<&BackendInterpreter, String> {
+        match self.0.get(&kind) {
+            Some(Ok(interpreter)) => Ok(interpreter),
+            Some(Err(why)) => Err(why.clone()),
+            None => Err("no Python environment was prepared".to_owned()),
+        }
+    }
+}
+
+/// The reason why an experiment can't run at all, if its configuration shows one.
+pub(super) fn unsupported(experiment: &Experiment<'_>) -> Option<String> {
+    let no_module = |what| Some(format!("the source is {what}, which has no torch module"));
+    match &experiment.model.source {
+        ModelSource::Mlir(_) => return no_module("MLIR"),
+        ModelSource::Onnx(_) => return no_module("ONNX"),
+        _ => {}
+    }
+    let is_known = DeviceKind::VARIANTS.iter().any(|kind| kind.facts().torch == Some(&experiment.device));
+    (!is_known).then(|| format!("torch has no device {}", experiment.device))
+}
+
+/// The environments whose packages the experiments import. Experiments that can't run need none.
+pub(in crate::pipeline) fn needed(experiments: &[Experiment<'_>]) -> BTreeSet<Environment> {
+    let locked = experiments
+        .iter()
+        .filter(|experiment| experiment.backend.python.is_none() && unsupported(experiment).is_none());
+    locked.flat_map(|experiment| Environment::for_backend(experiment.backend.kind).with_under()).collect()
+}
+
+/// Finds the interpreter of each backend among the environments of the run, or the reason why there is none.
+pub(in crate::pipeline) fn interpreters(
+    experiments: &[Experiment<'_>],
+    environments: &Environments,
+) -> BackendInterpreters {
+    let find = |experiment: &Experiment<'_>| match &experiment.backend.python {
+        // The path is made absolute, because the interpreter is started in another folder. Links are not
+        // resolved, because the interpreter that a virtual environment links to does not belong to that
+        // environment.
+        Some(python) if python.is_file() => std::path::absolute(python)
+            .map(|python| BackendInterpreter { python, packages: Vec::new() })
+            .map_err(|error| format!("failed to find {}: {error}", python.display())),
+        Some(python) => Err(format!("there is no interpreter {}", python.display())),
+        None => locked(Environment::for_backend(experiment.backend.kind), environments),
+    };
+    BackendInterpreters(
+        experiments.iter().map(|experiment| (experiment.backend.kind, find(experiment))).collect(),
+    )
+}
+
+fn locked(environment: Environment, environments: &Environments) -> Result<BackendInterpreter, String> {
+    let find = |environment: Environment| match environments.get(&environment) {
+        Some(env) => env.as_ref().map_err(Clone::clone),
+        None => Err(format!("no environment {} was prepared", environment.name())),
+    };
+    let own = find(environment)?;
+    let (under, packages) = match environment.over() {
+        Some(under) => (find(under)?, Some(own.packages.clone())),
+        None => (own, None),
+    };
+    let packages = packages.into_iter().chain(under.suite_packages.clone()).collect();
+    Ok(BackendInterpreter { python: under.python.clone(), packages })
+}
+
+/// Files that `--dump` writes for each experiment. Measured processes write the first four after their last
+/// repetition. Each of the others needs a separate process, because PyTorch/XLA writes it while it compiles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(strum::Display, strum::EnumMessage, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "kebab-case")]
+pub enum DumpKind {
+    /// Time per operator, as a table from torch's profiler
+    Profile,
+    /// The profile as a timeline for chrome://tracing
+    Trace,
+    /// Counters of torch.compile
+    DynamoCounters,
+    /// PyTorch/XLA's metrics report
+    XlaMetrics,
+    /// PyTorch/XLA's lazy IR of each compiled graph
+    XlaIr,
+    /// The graphs as HLO, before XLA's passes
+    XlaHlo,
+    /// The graphs as StableHLO
+    XlaStablehlo,
+    /// XLA's dump of each compiled module: HLO before and after the passes, generated code, buffers
+    XlaCompiledHlo,
+}
+
+impl DumpKind {
+    const fn is_of_xla(self) -> bool {
+        matches!(self, Self::XlaMetrics) || self.is_compiler_dump()
+    }
+
+    /// Returns whether the file is written while XLA compiles, in a process that is not measured.
+    pub(super) const fn is_compiler_dump(self) -> bool {
+        matches!(self, Self::XlaIr | Self::XlaHlo | Self::XlaStablehlo | Self::XlaCompiledHlo)
+    }
+}
+
+/// Values that `--collect` adds to the metrics of each measured process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(strum::Display, strum::EnumMessage, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "kebab-case")]
+pub enum CollectKind {
+    /// Counters of torch.compile
+    DynamoCounters,
+    /// CPU and CUDA time of all operators, from torch's profiler
+    Profile,
+    /// CPU time, CUDA time and calls per aten operator; on PyTorch/XLA, only operators without a lowering
+    Operators,
+}
+
+/// The requested additional files and values.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Extras {
+    pub dump: Vec<DumpKind>,
+    pub folder: PathBuf,
+    pub collect: Vec<CollectKind>,
+}
+
+impl Extras {
+    /// Checks that the requested dumps are possible.
+    ///
+    /// # Errors
+    /// No experiment can write a requested dump, so its folder would be empty without an explanation.
+    pub(in crate::pipeline) fn check(&self, experiments: &[Experiment<'_>]) -> Result<(), PipelineError> {
+        if self.dump.is_empty() && self.collect.is_empty() {
+            return Ok(());
+        }
+        if experiments.is_empty() {
+            let why = "--dump and --collect are for other backends, but this run has none";
+            return Err(PipelineError::Selection(why.to_owned()));
+        }
+        match self.dump.iter().find(|kind| kind.is_of_xla()) {
+            Some(kind) if !experiments.iter().any(is_xla) => {
+                let why = format!("--dump {kind} needs an experiment on xla-lazy or xla-dynamo");
+                Err(PipelineError::Selection(why))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The dumps that measured processes write.
+    pub(super) fn measured(&self) -> Vec<DumpKind> {
+        self.dump.iter().copied().filter(|kind| !kind.is_compiler_dump()).collect()
+    }
+
+    /// The dumps that separate processes write.
+    pub(super) fn of_compiler(&self, experiment: &Experiment<'_>) -> Vec<DumpKind> {
+        let kinds = self.dump.iter().copied().filter(|kind| kind.is_compiler_dump() && is_xla(experiment));
+        let mut unique = Vec::new();
+        for kind in kinds {
+            if !unique.contains(&kind) {
+                unique.push(kind);
+            }
+        }
+        unique
+    }
+
+    pub(super) fn folder_of(&self, experiment: &Experiment<'_>) -> PathBuf {
+        self.folder.join(&experiment.model.name).join(experiment.slug())
+    }
+
+    /// Joins the tables of all processes of an experiment in one file, as the torchbench runner does.
+    pub(super) fn join_profiles(
+        &self,
+        experiment: &Experiment<'_>,
+        processes: usize,
+    ) -> Result<(), PipelineError> {
+        if !self.dump.contains(&DumpKind::Profile) {
+            return Ok(());
+        }
+        let folder = self.folder_of(experiment);
+        let name = format!("pytorch-profile-{}.txt", experiment.model.name);
+        let mut all = String::new();
+        for number in 0..processes {
+            all.push_str(
+                &fs::read_to_string(folder.join(number.to_string()).join(&name)).unwrap_or_default(),
+            );
+        }
+        if all.is_empty() { Ok(()) } else { write_atomically(&folder.join(&name), all.as_bytes()) }
+    }
+}
+
+fn is_xla(experiment: &Experiment<'_>) -> bool {
+    matches!(experiment.backend.kind, BackendKind::XlaLazy | BackendKind::XlaDynamo)
 }

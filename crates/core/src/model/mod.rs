@@ -12,13 +12,11 @@ mod kernels;
 mod lint;
 mod metric;
 pub mod number;
-mod outcome;
 mod policy;
 mod progress;
 mod quality;
 mod run;
 mod store_url;
-mod telemetry;
 mod text;
 mod verification;
 
@@ -33,18 +31,19 @@ pub use kernels::{GeneratedCode, Kernel, KernelCode, Profile};
 pub use lint::{Consequence, Lint, LintCode, Subject};
 pub use metric::{Better, Metric, MetricKind, Unit};
 pub use number::Number;
-pub use outcome::{Outcome, Stage, Verdict};
 pub use policy::{
     ChangedReference, Disclose, Expectation, FailOn, FailureKind, Floor, Limit, MetricPolicy, Override,
     Policy, SequentialPolicy, TestKind, Waiver,
 };
 pub use progress::{Event, NextLook, Progress, Quiet, Standing};
 pub use quality::{Quality, is_in, name_words, words};
-pub use run::{Anchor, Calibration, Context, Origin, Run, SideName, Spread, Testbed, Toolchain};
+pub use run::{
+    Anchor, Calibration, Context, ForeignProcess, Origin, Run, SideName, Spread, Telemetry, Testbed,
+    Toolchain,
+};
 pub use store_url::{StoreScheme, StoreUrl, StoreUrlError};
-pub use telemetry::{ForeignProcess, Telemetry};
 pub use text::{
     clean, counted, digest_of, excerpt, hex, is_commit, is_date, is_hex, is_hidden, is_sha256, percents,
     short_commit, without_commands,
 };
-pub use verification::{Divergence, OutputCheck, Verification, VerifyCode};
+pub use verification::{Divergence, Outcome, OutputCheck, Stage, Verdict, Verification, VerifyCode};

@@ -5,7 +5,6 @@ mod check;
 mod file;
 mod likeness;
 mod npy;
-mod other_inputs;
 mod parameters;
 mod parts;
 #[cfg(test)]
@@ -20,9 +19,8 @@ mod verify;
 pub use check::{check, typical_magnitude};
 pub use file::{TensorFile, TensorFileError, lacks_npy};
 pub use npy::NpyError;
-pub use other_inputs::with_other_inputs;
 pub use parameters::{ArchiveError, ParameterFill, WeightArchive};
 pub use random::RandomTensor;
 pub use tensor::{DType, ShapeError, Tensor};
 pub use tolerance::NumericsTolerance;
-pub use verify::{against_base, vacuous, vacuous_base, verify};
+pub use verify::{against_base, vacuous, vacuous_base, verify, with_other_inputs};

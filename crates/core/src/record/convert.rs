@@ -9,7 +9,7 @@ use crate::model::{
     is_of_command,
 };
 
-use super::telemetry_v1::telemetry;
+use super::benchmark_v1::telemetry;
 use super::{
     BaselineBenchmark, BaselineFile, BaselineSchema, BenchmarkRecord, CalibrationRecord, CommandRecord,
     Number, ProcessRecord, RunFile, RunSchema, SideRecord, SpreadRecord, StageRecord, StageStatus,

@@ -22,12 +22,9 @@ mod parquet;
 mod plan_v1;
 mod run_check;
 mod run_v1;
-mod samples;
 mod schema;
-mod telemetry_v1;
 #[cfg(test)]
 mod tests;
-mod weight;
 mod write;
 
 /// Maximum size of a result in bytes, whether benchgate or another tool wrote it. 5,000 benchmarks with every
@@ -43,7 +40,10 @@ pub use baseline_v1::{
     AcceptanceFile, AnchoredRecord, BaselineBenchmark, BaselineFile, BaselineProcess, QuarantineCause,
     QuarantineRecord, SummaryRecord,
 };
-pub use benchmark_v1::{ArtifactRecord, OutcomeRecord, OutcomeStatus, StageRecord, StageStatus, ValueRecord};
+pub use benchmark_v1::{
+    ArtifactRecord, CpuTelemetryRecord, GpuTelemetryRecord, OutcomeRecord, OutcomeStatus, RangeRecord,
+    SampleMap, StageRecord, StageStatus, TelemetryRecord, ValueRecord,
+};
 pub use bisection_v1::{
     BisectionFile, BisectionResult, CandidateRecord, ObservationRecord, PartKind, PartRecord, ProbeRecord,
 };
@@ -61,9 +61,7 @@ pub use run_v1::{
     BenchmarkRecord, BundleOrigin, CalibrationRecord, CommandRecord, Design, MeasureRecord,
     MergedShardRecord, ProcessRecord, RunFile, ShardRecord, SideRecord, SpreadRecord, TimingRecord,
 };
-pub use samples::SampleMap;
 pub use schema::{
     AcceptanceSchema, BaselineSchema, BisectionSchema, BundleSchema, ComparisonSchema, PlanSchema, RunSchema,
     json_schema_of,
 };
-pub use telemetry_v1::{CpuTelemetryRecord, GpuTelemetryRecord, RangeRecord, TelemetryRecord};

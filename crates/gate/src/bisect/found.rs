@@ -2,7 +2,7 @@
 
 use crate::{MetricPolicy, Policy, looks};
 use benchgate_core::model::Metric;
-use benchgate_stats::spending::Looks;
+use benchgate_stats::multiplicity::Looks;
 
 use super::evidence::{Observed, Pair, Tested};
 

@@ -9,7 +9,6 @@ use std::io;
 
 mod bounded;
 mod draft;
-mod kept;
 mod lock;
 mod scratch;
 
@@ -18,9 +17,8 @@ pub use bounded::{
     sha256_of, sha256_unless,
 };
 pub use draft::{FileDraft, replace, sweep_drafts, write};
-pub use kept::{KeptFolder, folders_in, mark_used};
 pub use lock::{LockAttempt, LockFile, Owner};
-pub use scratch::{Scratch, sweep_scratch};
+pub use scratch::{KeptFolder, Scratch, folders_in, mark_used, sweep_scratch};
 
 /// Returns `None` for the error that a file or folder does not exist, for example because another process has
 /// removed it.

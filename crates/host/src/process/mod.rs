@@ -23,7 +23,6 @@ mod observed_calls;
 mod opened;
 mod output;
 mod plan;
-mod run;
 mod session;
 mod supervisor;
 
@@ -33,8 +32,7 @@ pub use command::{Command, Exit, Finished, ProcessError, shell_word};
 pub use hide::{hide_memory, take_variable};
 pub use opened::Opened;
 pub use output::LOG_CUT;
-pub use run::run;
-pub use session::{ProgramSession, Reply};
+pub use session::{ProgramSession, Reply, run};
 
 /// Runs a future to its end, for tests of modules that are not asynchronous.
 #[cfg(test)]

@@ -7,9 +7,8 @@ use super::causes::{ListCommits, Member, Move};
 use super::compare::{compare_page, index, sessions};
 use super::history::Timeline;
 use super::layout::RepositoryUrl;
-use super::open::OpenSlowdown;
 use super::overview::Overview;
-use super::silence::Silence;
+use super::silence::{OpenSlowdown, Silence};
 use super::stability::Unstable;
 
 const STYLE: &str = include_str!("assets/site.css");

@@ -10,8 +10,7 @@ use benchgate_core::model::{Better, Metric, MetricKind, Testbed, Toolchain, Unit
 use benchgate_core::record::{
     AcceptanceFile, BaselineBenchmark, BaselineFile, OutcomeStatus, QuarantineRecord,
 };
-use benchgate_stats::describe;
-use benchgate_stats::median::median_with_interval;
+use benchgate_stats::describe::{self, median_with_interval};
 
 /// One suite on one testbed.
 #[derive(Debug, Clone)]

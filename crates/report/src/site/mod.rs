@@ -17,7 +17,6 @@ mod held;
 mod history;
 mod issue;
 mod layout;
-mod open;
 mod overview;
 mod plot;
 mod silence;
@@ -32,6 +31,5 @@ pub use issue::{
     title as issue_title,
 };
 pub use layout::RepositoryUrl;
-pub use open::{OpenSlowdown, open_slowdowns};
-pub use silence::{Silence, silences};
+pub use silence::{OpenSlowdown, Silence, open_slowdowns, silences};
 pub use stability::{ProcessSpread, Unstable, unstable};

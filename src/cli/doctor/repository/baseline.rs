@@ -12,7 +12,7 @@ use crate::store::{self, BaselineFolder, Files};
 use super::super::CheckContext;
 use super::super::finding::Finding;
 use super::super::gpu::needs_gpu;
-use super::roles::{Role, Workflows};
+use super::workflows::{Role, Workflows};
 
 pub(super) fn findings(
     workflows: &Workflows,

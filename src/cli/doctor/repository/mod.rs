@@ -13,7 +13,6 @@ macro_rules! init {
 }
 
 mod baseline;
-mod roles;
 #[cfg(test)]
 mod tests;
 mod workflows;
@@ -23,7 +22,7 @@ use crate::git::Repository;
 
 use super::CheckContext;
 use super::finding::Finding;
-use roles::Workflows;
+use workflows::Workflows;
 
 /// All findings about the repository.
 pub(super) fn findings(context: &CheckContext, terminal: &Terminal) -> Vec<Finding> {

@@ -1,6 +1,6 @@
 //! Checks of workflows that people actually write.
 
-use super::roles::Workflows;
+use super::workflows::Workflows;
 use super::{baseline, workflows};
 use crate::cli::doctor::finding::{Finding, FindingLevel};
 use crate::config::Store;

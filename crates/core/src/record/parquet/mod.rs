@@ -11,7 +11,6 @@
 
 mod columns;
 mod read;
-mod rebuild;
 #[cfg(test)]
 mod tests;
 mod write;
