@@ -26,10 +26,10 @@ use crate::site::{
 
 /// Open, update and close issues about slowdowns in the stored sessions
 ///
-/// Opens one GitHub issue for all benchmarks that got worse at the same change. An issue is updated every night,
-/// closed when the benchmarks are back at their earlier level or the change is accepted, and reopened if the slowdown
-/// returns. The token comes from GITHUB_TOKEN. If BENCHGATE_WEBHOOK_URL is set, it receives the actions as JSON,
-/// signed with BENCHGATE_WEBHOOK_SECRET.
+/// Opens one GitHub issue for each cause: all benchmarks that got worse at the same change. An issue is updated when a
+/// night adds information, closed when the benchmarks are back at their earlier level or the change is accepted, and
+/// reopened if the slowdown returns. The token comes from GITHUB_TOKEN. If BENCHGATE_WEBHOOK_URL is set, it receives
+/// the actions as JSON, signed with BENCHGATE_WEBHOOK_SECRET.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

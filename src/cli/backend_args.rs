@@ -16,7 +16,7 @@ use super::{CliError, Terminal, choices};
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Other backends")]
 pub struct BackendArgs {
-    /// Also run the models on this backend, as [[backend]] does; repeatable
+    /// Also run the models on this backend, as a [[backend]] table does; repeatable
     #[arg(long, value_name = "NAME", value_parser = choices::named(BackendKind::VARIANTS, Into::into), conflicts_with = "half")]
     backend: Vec<BackendKind>,
     /// Select experiments by axis value; repeatable, also for several values of one axis. Axes: backend, test,
@@ -27,7 +27,7 @@ pub struct BackendArgs {
     /// Repetitions in each process [default: the key `repetitions` of [measure]]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     repeat: Option<u32>,
-    /// Iterations of one repetition, instead of as many as fill min-time
+    /// Iterations of one repetition, instead of as many as fill `min-time` of [measure]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     iterations_per_run: Option<u32>,
     /// Write profiles, counters and compiler IR of the other backends; repeatable, or separated by commas

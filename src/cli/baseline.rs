@@ -57,7 +57,7 @@ enum BaselineCommand {
 ///
 /// Compares the run with the stored sessions, prints that comparison, and stores the run. A run that is red, failed,
 /// wrong, unverified or undecided (for example on a disturbed machine) is stored too, and excluded from the baseline
-/// until it is accepted. The exit code reports it; the run is stored in any case.
+/// until it is accepted. The exit code then gives the cause; the run is stored in any case.
 #[derive(Debug, clap::Args)]
 struct Update {
     #[command(flatten)]
@@ -95,7 +95,7 @@ struct Diff {
 /// Accept a change
 ///
 /// Later runs are no longer compared with sessions before --since. Regressed sessions from --since until now join
-/// the baseline; a regression after that is quarantined again.
+/// the baseline; later regressed sessions are excluded again.
 #[derive(Debug, clap::Args)]
 struct Accept {
     #[command(flatten)]

@@ -16,9 +16,10 @@ use super::{CliError, Terminal, paths};
 
 /// Remove unused files of the cache and the working folder
 ///
-/// Searches the cache (exported and compiled models, downloaded artifacts, IREE tools, Python environments) and the suite's working folder
-/// (logs, sessions to resume). All of these files are created again when needed. Files that a run used in the last 24
-/// hours stay, because a measurement may be using them, unless --older-than is 0.
+/// Searches the cache (exported and compiled models, downloaded artifacts, IREE tools, Python environments) and the
+/// suite's working folder (logs, sessions to resume). Removed logs are lost, and a removed session can't be resumed;
+/// everything else is created again when needed. Files that a run used in the last 24 hours stay, because a measurement
+/// may be using them, unless --older-than is 0.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -37,8 +37,8 @@ pub struct ConvertArgs {
     /// Side to use; needed for a run.json with two sides
     #[arg(long, value_name = "SIDE", value_parser = choices::named(&SideName::BOTH, SideName::as_str))]
     side: Option<SideName>,
-    /// Allow a format that can't store all evidence: comparing its files may then pass although comparing the input
-    /// does not
+    /// Allow a format that can't store all evidence: a comparison of its files may then pass although a comparison of
+    /// the input does not
     #[arg(long)]
     lossy: bool,
 }

@@ -29,7 +29,7 @@ use super::{CliError, ErrorKind, Terminal, job};
 /// base, so that a change can't loosen the gate that judges it.
 ///
 /// With --stored, or if there is no base to measure, only head is measured and compared with the stored baseline:
-/// sessions of this testbed whose commits are ancestors of the merge base, or of HEAD.
+/// sessions of this testbed whose commits are ancestors of the merge base (with --base) or of HEAD.
 ///
 /// A job of GitHub Actions for a pull request needs --base.
 #[derive(Debug, clap::Args)]

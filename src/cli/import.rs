@@ -35,13 +35,13 @@ pub struct ImportArgs {
     /// Checkout of the suites; benchgate.toml is written there
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
-    /// Another folder with test configurations: flags, expected failures and skipped tests
+    /// Additional folder with test configurations: flags, expected failures and skipped tests
     #[arg(long, value_name = "FOLDER")]
     lists: Option<PathBuf>,
     /// Download the files that definitions name only by URL, and record their SHA-256
     ///
-    /// Each is downloaded once, into the cache that later runs use. The content downloaded now becomes the expected
-    /// content.
+    /// Each file is downloaded once, into the cache that later runs use. The content downloaded now becomes the
+    /// expected content.
     #[arg(long)]
     fetch: bool,
     /// Cache directory for tools and compiled models [default: $XDG_CACHE_HOME/benchgate]

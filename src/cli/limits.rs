@@ -48,7 +48,7 @@ struct Propose {
     /// Maximum share of sessions of unchanged code that exceed a limit
     #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = rate)]
     rate: f64,
-    /// Assume no distribution, which needs more sessions; the default assumes that times are log-normal
+    /// Assume no distribution, which needs more sessions; without this option, times are assumed to be log-normal
     #[arg(long)]
     distribution_free: bool,
     /// Only this metric; repeatable

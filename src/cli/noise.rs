@@ -26,7 +26,7 @@ const LEAST_BLOCKS: u32 = 4;
 /// Measures the head side against itself (an A/A session), and simulates many sessions from the
 /// measured blocks. Each simulated session is judged as `gate` would judge it: sessions of
 /// unchanged code show the false-positive rate, and sessions with an added slowdown show the power.
-/// Prints the spread and the floor of each benchmark.
+/// Prints the spread of each benchmark and the smallest slowdown that would be detected.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("format", |format| OutputFormat::limit(format, OutputFormat::PEOPLE_OR_PROGRAMS)))]
 #[command(after_help = "\
@@ -50,7 +50,7 @@ pub struct NoiseArgs {
     /// Judge the measurements in --run instead of measuring; both sides must be the same program
     #[arg(long, conflicts_with = "blocks")]
     no_measure: bool,
-    /// Use the policy of this benchgate.toml with --no-measure instead of the defaults
+    /// Use the policy of this benchgate.toml instead of the defaults; needs --no-measure
     #[arg(long, value_name = "FILE", requires = "no_measure")]
     policy: Option<PathBuf>,
     /// Number of simulated sessions, for unchanged code and for each slowdown [default: as many as the figures need, in at most 20 s]

@@ -19,7 +19,7 @@ use super::{CliError, Terminal, job};
 
 /// Measure two commands in pairs, compare and judge
 ///
-/// Runs BASE and HEAD alternately, each time in a fresh process and in random order, until the difference is clear.
+/// Runs BASE and HEAD alternately, each time in a fresh process and in random order, until the verdict is clear.
 /// Reads their output in any format that `compare` reads, one row for each benchmark; a command without such output is
 /// timed as a whole. The same command twice is an A/A test.
 ///
@@ -84,11 +84,11 @@ pub struct CommandPairArgs {
     /// Processors to pin the commands to, for example 2,3 [default: all but the first core]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     cpus: Option<Vec<usize>>,
-    /// Device that the commands use: cpu, or a GPU such as cuda, hip://0 or vulkan; a GPU is observed, and its
-    /// commands are not pinned
+    /// Device that the commands use: cpu, or a GPU such as cuda, hip://0 or vulkan; a GPU is observed, and the
+    /// commands are then not pinned to processors
     #[arg(long, value_name = "DEVICE", default_value = "cpu", value_parser = device)]
     device: String,
-    /// Lock the GPU's clock while measuring: base, or a clock such as 1410MHz
+    /// Lock the GPU's clock while measuring: `base` for its base clock, or a clock such as 1410MHz
     #[arg(long, value_name = "CLOCK", value_parser = clock)]
     lock_clocks: Option<GpuClock>,
     /// Results file [default: pair.json in the folder of --work-dir]

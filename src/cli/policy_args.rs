@@ -17,16 +17,19 @@ pub struct PolicyArgs {
     /// Use the policy of this benchgate.toml; the options below override it
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
-    /// Minimum slowdown that fails, for every gating metric except those of generated code; a lower tolerance is raised to it [default: 1%]
+    /// Minimum slowdown that fails, for every gating metric except metrics of generated code; a tolerance below the
+    /// floor is raised to the floor [default: 1%]
     #[arg(long, value_name = "PERCENT", value_parser = config::fraction)]
     pub floor: Option<f64>,
-    /// Slowdown that a pass must rule out, for every gating metric except those of generated code; a higher floor is lowered to it [default: 3%]
+    /// Slowdown that a pass must rule out, for every gating metric except metrics of generated code; a floor above the
+    /// tolerance is lowered to the tolerance [default: 3%]
     #[arg(long, value_name = "PERCENT", value_parser = config::fraction)]
     pub tolerance: Option<f64>,
     /// Probability that an unchanged suite turns red [default: 0.01]
     #[arg(long, value_name = "P", value_parser = config::alpha)]
     pub alpha: Option<f64>,
-    /// Coefficient of variation between processes, used if the files don't show it [default: estimated from how much their repetitions vary]
+    /// Coefficient of variation between processes, used if the files don't show it [default: estimated from how much
+    /// the repetitions vary]
     #[arg(long, value_name = "PERCENT", value_parser = config::spread)]
     pub between_cv: Option<f64>,
     /// Statistical test for the verdict
@@ -43,7 +46,8 @@ pub struct PolicyArgs {
 fn described(test: TestKind) -> Option<&'static str> {
     Some(match test {
         TestKind::Auto => {
-            "Paired if there are blocks; otherwise separate processes and the spread between them"
+            "A paired test if base and head were measured in pairs; otherwise an unpaired test that uses the \
+             spread between processes"
         }
         TestKind::Welch => "Welch's t-test on all repetitions, as older benchmark tools do",
         TestKind::MannWhitney => {

@@ -40,7 +40,7 @@ pub struct PairArgs {
     /// The result to judge
     #[arg(value_name = "HEAD")]
     head_file: Option<String>,
-    /// A file or quoted glob of the base side; each of several files is one session
+    /// A file or quoted glob of the base side; if there are several files, each is one session
     #[arg(
         long = "base-file",
         value_name = "FILE",

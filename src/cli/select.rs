@@ -14,13 +14,13 @@ use super::CliError;
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Selection")]
 pub struct SelectArgs {
-    /// Only this metric; repeatable, and it becomes gating
+    /// Only this metric; repeatable; a selected metric can fail the gate
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     metric: Vec<String>,
-    /// Only these benchmarks as the base side; a single result can then provide both sides
+    /// Use only benchmarks that match as the base side; a single result can then provide both sides
     #[arg(long, value_name = "REGEX")]
     base_filter: Vec<Regex>,
-    /// Only these benchmarks as the head side
+    /// Use only benchmarks that match as the head side
     #[arg(long, value_name = "REGEX")]
     head_filter: Vec<Regex>,
     /// Compare the base's benchmark FROM with the head's TO; `*` stands for the same text in both

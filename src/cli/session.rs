@@ -53,7 +53,7 @@ pub struct MeasureArgs {
     /// Copy every compiled module to this folder, as MODEL-TARGET.vmfb (base's as MODEL-TARGET.base.vmfb)
     #[arg(long, value_name = "FOLDER")]
     pub keep_modules: Option<PathBuf>,
-    /// Calibration that `benchgate noise` wrote [default: the one stored for this suite and machine]
+    /// Calibration that `benchgate noise` wrote [default: the calibration stored for this suite and machine]
     #[arg(long, value_name = "FILE")]
     pub calibration: Option<PathBuf>,
     #[command(flatten)]
@@ -65,15 +65,15 @@ pub struct MeasureArgs {
 /// Options for the time and number of processes.
 #[derive(Debug, Clone, clap::Args)]
 pub struct ScheduleArgs {
-    /// Maximum wait for another measuring job on this machine, for example 2h [default: 30m if CI is set, otherwise
-    /// no limit]
+    /// Maximum time to wait until another measuring job on this machine ends, for example 2h [default: 30m if CI is
+    /// set, otherwise no limit]
     #[arg(long, value_name = "TIME", value_parser = duration, env = "BENCHGATE_LOCK_TIMEOUT")]
     lock_timeout: Option<Duration>,
-    /// Maximum blocks (two pairs of processes) per benchmark; stops early once decided
+    /// Maximum blocks (two pairs of processes) per benchmark; measuring stops early once the benchmark is decided
     #[arg(long, value_name = "N", value_parser = at_least_one::<u32>)]
     pub max_blocks: Option<u32>,
-    /// Time limit for measuring, for example 5m; after the first look, undecided rows that need the least time come
-    /// first [default: none, up to max-blocks]
+    /// Time limit for measuring, for example 5m; after the first interim analysis, the undecided benchmarks that need
+    /// the least time are measured first [default: no limit; --max-blocks ends measuring]
     #[arg(long, value_name = "TIME", value_parser = budget)]
     pub time_budget: Option<Duration>,
     /// Seed of all random choices [default: a random one; the results file records it]

@@ -22,7 +22,8 @@ pub struct ShardArgs {
     /// Number of the shard of the plan to measure here, from 1
     #[arg(long, value_name = "K", requires = "plan")]
     shard: Option<u32>,
-    /// Number of this attempt at the shard; a later one replaces an earlier one [default: the job's, or 1]
+    /// Number of this attempt at the shard; a later attempt replaces an earlier one [default: the number of the job's
+    /// attempt, or 1]
     #[arg(long, value_name = "N", requires = "plan", env = "BENCHGATE_ATTEMPT")]
     attempt: Option<u32>,
 }

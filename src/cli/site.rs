@@ -25,8 +25,8 @@ use super::{CliError, Terminal};
 
 /// Write the stored history as a static site
 ///
-/// An overview, a page for each benchmark, and a page that compares two sessions. It works from a disk and from any
-/// web server, and makes no network requests. Files that did not change are not written again.
+/// An overview, a page for each benchmark, and a page that compares two sessions. The site works from a disk and from
+/// any web server, and makes no network requests. Files that did not change are not written again.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

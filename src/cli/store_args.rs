@@ -41,7 +41,7 @@ pub struct StoreArgs {
         env = "BENCHGATE_STORE_BRANCH"
     )]
     pub branch: Option<String>,
-    /// The remote of that branch: a name or an address
+    /// The remote of the branch: a name or an address
     #[arg(long, global = true, value_name = "REMOTE")]
     pub remote: Option<String>,
 }

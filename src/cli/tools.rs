@@ -56,7 +56,8 @@ Examples:
     },
     /// Install the locked tools and download the artifacts into the cache
     ///
-    /// Installed tools and artifacts are verified. Two such commands may run at once, and one that was killed can be repeated.
+    /// Installed tools and artifacts are verified. Several of these commands may run at once, and a killed one can be
+    /// repeated.
     #[command(after_help = "Example:\n  benchgate tools install && benchgate run")]
     Install(Suite),
     /// Verify the installed tools: the hashes of their programs and libraries, and the commits of compiler and

@@ -49,11 +49,11 @@ pub const MAX_BLOCKS: u32 = 96;
 
 /// Find the change that made a benchmark slower
 ///
-/// Searches the candidates between a good and a bad end: IREE releases, toolchains from a file, commits of
-/// this repository, or builds of another one. The ends are compared first; if the bad end is not worse, the
-/// search ends. Every probe is a paired measurement that stops once the result is clear, and a change is
-/// named only after a direct comparison with its predecessor. If there are several changes, the search finds
-/// all of them. An interrupted search is resumed.
+/// Searches the candidates between a good and a bad end: IREE releases, toolchains from a file, commits of this
+/// repository, or builds of another repository. The ends are compared first; if the bad end is not worse than the good
+/// end, the search ends. Every comparison is a paired measurement that stops once the result is clear, and a change is
+/// named only after a direct comparison with its predecessor. If there are several changes, the search finds all of
+/// them. An interrupted search is resumed.
 #[derive(Debug, Clone, clap::Args)]
 #[command(mut_arg("format", |format| OutputFormat::limit(format, FORMATS)))]
 #[command(after_help = "\

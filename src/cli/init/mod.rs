@@ -56,7 +56,7 @@ pub struct InitArgs {
     /// Measure only pull requests with this label, instead of all of them
     #[arg(long, value_name = "LABEL", value_parser = name)]
     label: Option<String>,
-    /// The action, pinned: `OWNER/REPO@COMMIT` with all 40 digits [default: the one of this release]
+    /// The action, pinned: `OWNER/REPO@COMMIT` with all 40 digits [default: this release's action]
     #[arg(long, value_name = "ACTION", value_parser = action)]
     action: Option<String>,
     /// Write a suite of the models in a checkout of PyTorch's torchbench, instead of the example
