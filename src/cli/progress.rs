@@ -85,7 +85,7 @@ struct StageBar {
     running: Vec<String>,
     /// One line for each row that is still being measured.
     rows: Vec<ProgressBar>,
-    /// The next interim look, with the time at which it was estimated.
+    /// The next interim look, and when the time until this look was estimated.
     next: Option<(NextLook, Instant)>,
     look: Option<ProgressBar>,
 }

@@ -12,8 +12,8 @@ use super::view::ConfigView;
 
 /// A fraction of the reference's magnitude. From 1 on, an output of zeros would agree with every reference.
 const PART: ValueKind = ValueKind::Number { min: 0.0, max: 0.5 };
-/// An absolute bound. Outputs so large that they would need a larger one should use `rtol`, which grows with
-/// the elements.
+/// An absolute bound. Outputs so large that they would need a larger bound should use `rtol`, which grows
+/// with the elements.
 const ABSOLUTE: ValueKind = ValueKind::Number { min: 0.0, max: 1_000.0 };
 
 const FAILING: &[&str] = &{

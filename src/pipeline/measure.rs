@@ -78,7 +78,8 @@ impl Measuring<'_, '_> {
             return Ok(());
         }
         self.set_cut_blocks_aside()?;
-        // Processes of an interrupted run are not measured again, so they are not steps of this one.
+        // A resumed run does not repeat the processes that it measured before, so these are not counted as
+        // steps.
         let steps = self.expected_processes().saturating_sub(self.journal.len());
         self.host.progress.on(Event::StageStarted { stage: Stage::Benchmark, steps });
         self.choose_timings().await?;
@@ -202,7 +203,7 @@ impl Measuring<'_, '_> {
         Ok(())
     }
 
-    /// Measures rounds of blocks. Looks decide which rows need more.
+    /// Measures rounds of blocks. Looks decide which rows need more blocks.
     async fn paired(&mut self) -> Result<(), PipelineError> {
         let paired: Vec<usize> =
             (0..self.candidates.len()).filter(|&index| self.candidates[index].is_paired()).collect();

@@ -44,7 +44,7 @@ impl SideInput {
         Self { name, anchor: false, config, side, lock, commit: None, dirty: None, untracked, checkout: None }
     }
 
-    /// Returns the sentence that untracked files were measured, if there are any.
+    /// Returns a note that lists the measured untracked files, or `None` if there are none.
     pub fn untracked_note(&self) -> Option<String> {
         let files: Vec<String> = self.untracked.iter().map(|path| path.display().to_string()).collect();
         let commit = self.commit.as_deref().map_or("no commit", short_commit);

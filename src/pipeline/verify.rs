@@ -116,7 +116,8 @@ pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<Verif
         };
         return Err(failure.into());
     }
-    // A raw file does not contain its type. If the tool is not asked to write files, it prints the types.
+    // A raw output file does not state its type, so the tool is run again without output files: it then
+    // prints each result with its type.
     let mut other = None;
     if types.iter().any(Option::is_some) {
         let printed = again(host, &command(&[]), folder.path()).await?;

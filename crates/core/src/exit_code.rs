@@ -5,7 +5,7 @@ use crate::model::Verdict;
 /// The exit code of benchgate. `docs/exit-codes.md` documents each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ExitCode {
-    /// None of the verdicts is one that `fail-on` names.
+    /// `fail-on` names none of the verdicts.
     Pass,
     /// A bug in benchgate itself.
     Internal,

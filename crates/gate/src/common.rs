@@ -33,8 +33,8 @@ pub struct RowCosts<'a> {
 pub struct Common {
     /// Usual cost of each row: the median of its stored sessions.
     usual: Vec<f64>,
-    /// Sorted deviations of the rows in each stored session, then in each slow session that isn't one of
-    /// those.
+    /// Sorted deviations of the rows in each stored session, then in each slow session that is not among the
+    /// stored ones.
     stored: Vec<Vec<f64>>,
     /// Number of stored sessions.
     sessions: usize,

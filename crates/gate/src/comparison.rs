@@ -79,7 +79,7 @@ impl Reason {
         Self::TooLittle(TooLittle::new(short, why))
     }
 
-    /// Returns whether something other than the typical time is worse, or may be.
+    /// Returns whether something other than the typical time is worse at head, or may be.
     pub fn is_uneven(&self) -> bool {
         matches!(self, Self::Stability | Self::Tail)
     }

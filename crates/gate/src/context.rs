@@ -137,7 +137,8 @@ fn testbeds(base: &Run, head: &Run) -> Option<Lint> {
     if let Some(differing) = fingerprints.and_then(|(base, head)| differing_facts(base, head)) {
         return Some(Lint::new(LintCode::TestbedMismatch, differing));
     }
-    // A result that states less about its machine than its tool does may come from another one.
+    // If head's result states less about its machine than base's, although both are of the same tool, it may
+    // come from another machine.
     if base.origin.format == head.origin.format {
         let states = |run: &Run| [run.testbed.is_some(), run.context.num_cpus.is_some()];
         if states(base).into_iter().zip(states(head)).any(|(base, head)| base && !head) {

@@ -531,8 +531,8 @@ fn metric_draft(
             }
             // A few processes on a busy host can differ by this much. With more blocks, identical sides
             // should agree; otherwise a different program ran, and the times are judged as in any other row.
-            // The same applies to other sessions, because a machine that became slower is not a baseline
-            // either.
+            // The times of sessions that were measured separately are judged too, because a machine that
+            // became slower is not a baseline either.
             Some(detail) => row.lints.push(Lint::new(LintCode::Disturbed, detail)),
         }
     }

@@ -189,8 +189,8 @@ fn outruns(blocks: &[BlockCosts]) -> bool {
 }
 
 /// Returns the p of "not more of head's repetitions than of base's lie farther from the block's median than
-/// the tolerance, above or below it", after head's shift is removed. If the share did not change, either side
-/// is equally likely to have more.
+/// the tolerance, above or below it", after head's shift is removed. If the share did not change, both sides
+/// are equally likely to have more such repetitions.
 fn far_share(row: &PairedRow<'_>, shift: &Shift) -> f64 {
     let of_block = |block: &BlockCosts, sign: f64| {
         let moved = |head: bool, by: f64| -> Vec<f64> {
@@ -246,7 +246,8 @@ pub struct HistoryEstimate {
     pub effect: Effect,
     /// The comparison with the best level since the last acceptance, if the row is likely slower.
     pub gradual: Option<Gradual>,
-    /// The number of sessions that were likely slower, if this one doesn't show that the slowdown is over.
+    /// The number of sessions that were likely slower, if the new session doesn't show that the slowdown is
+    /// over.
     pub unsettled: Option<usize>,
 }
 
@@ -297,7 +298,7 @@ pub fn histories(rows: &[HistoryRow<'_>], storing: bool) -> Vec<Option<HistoryEs
 /// Number of scales above the floor at which a session counts as slow: from this point on, an undecided row
 /// is likely slower.
 const LIKELY_SLOW: f64 = 1.7;
-/// Returns the number of slow sessions, if neither they nor this one show that the slowdown is over.
+/// Returns the number of slow sessions, if neither they nor the new session show that the slowdown is over.
 fn unsettled(row: &HistoryRow<'_>, center: f64, scale: f64, storing: bool) -> Option<usize> {
     let slower: Vec<f64> =
         row.slow.iter().copied().filter(|cost| *cost > center + row.floor + LIKELY_SLOW * scale).collect();

@@ -177,8 +177,8 @@ impl Question<'_> {
     }
 
     fn apply(&self, row: &mut Row, level: f64, alpha: f64) {
-        // A finding that forbids a verdict about the change also forbids one about the value, which must not
-        // pass either.
+        // A finding that forbids a verdict about the change also forbids a verdict about the value, so the
+        // value must not pass.
         if matches!(row.reason, Reason::Unusable(_) | Reason::UnitMismatch { .. }) {
             row.fatal = true;
             return;

@@ -16,7 +16,7 @@ pub struct Matched<'a> {
 }
 
 impl<'a> Matched<'a> {
-    /// Returns either side; head's if both are present.
+    /// Returns head's benchmark or, if head lacks it, base's.
     pub fn any(&self) -> Option<&'a Benchmark> {
         self.head.or(self.base)
     }

@@ -249,7 +249,7 @@ impl<'a> Rules<'a> {
 /// The distances from their references that outputs may have.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NumericsPolicy {
-    /// One tolerance for every element type.
+    /// The tolerance of each element type.
     pub types: Vec<NumericsTolerance>,
     /// Globs over benchmark names, each with the tolerance of one type. Later ones take precedence.
     pub overrides: Vec<(String, NumericsTolerance)>,

@@ -10,11 +10,11 @@ use super::{Method, Row, SideStats, Typical};
 /// The sessions in which the sides of a row were measured, as far as the values to show depend on it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ShownSides {
-    /// One session, or one program's run that measured both.
+    /// One session, or one program's run, that measured both sides.
     Together,
-    /// Different sessions. Each shows what it measured, so that a session shows the same value whatever it is
-    /// compared with. `compared` is head's value as a history compares it, without the shift that all
-    /// benchmarks share.
+    /// Different sessions. Each side shows what its session measured, so that a session shows the same value
+    /// whatever it is compared with. `compared` is head's value as a history compares it, without the shift
+    /// that all benchmarks share.
     Apart { compared: Option<f64> },
 }
 

@@ -126,7 +126,8 @@ pub fn recorded(side: &Benchmark) -> Option<&Workload> {
     side.artifact.as_ref().and_then(|artifact| artifact.workload.as_ref())
 }
 
-/// Share by which the work of a call must differ at least: less would hide no slowdown.
+/// Minimum share by which the work of a call must differ between the sides: a smaller difference hides no
+/// slowdown.
 const LEAST: f64 = 0.01;
 
 /// Rounding, as a share, beyond which printed values don't show the work.

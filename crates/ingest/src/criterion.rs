@@ -112,8 +112,8 @@ struct CriterionBenchmark {
     throughput: Option<serde_json::Value>,
 }
 
-/// Gives a run the name in a `benchmark.json`, and the work of an iteration, which must be equal on both
-/// sides.
+/// Sets a run's benchmark name and its work per iteration from a `benchmark.json`. The work must be equal on
+/// both sides.
 ///
 /// # Errors
 /// The bytes do not state a name.

@@ -35,8 +35,8 @@ pub struct UnpairedRow {
 }
 
 /// The effects of a row for "head is worse" and for "head is better", and the prior standard deviation
-/// between two units behind them. Both effects have one center; if the sessions were disturbed to different
-/// degrees, their errors differ.
+/// between two units behind them. Both effects have the same center; if the sessions were disturbed to
+/// different degrees, the two effects have different errors.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimated {
     pub worse: Effect,
@@ -212,8 +212,8 @@ fn welch((base, base_df): (f64, f64), (head, head_df): (f64, f64)) -> (f64, f64)
 
 /// Estimates one row by itself, to bound how much worse head is. With enough sessions, the quicker ones are
 /// used: they differ less, and slow sessions are attributed to the machine unless one side has more of them.
-/// Their effect is used only if it is the larger one, because a head that is slow in half of its sessions
-/// moves the location of all sessions.
+/// Their effect is used only if it is larger than the effect of all sessions, because a head that is slow in
+/// half of its sessions moves the location of all sessions.
 fn not_worse(row: &UnpairedRow, disturbance: f64) -> Option<Found> {
     let found = alone(row, disturbance)?;
     let [base, head] = [&row.base, &row.head].map(|side| {

@@ -33,7 +33,7 @@ struct StageCount {
     began: Instant,
     /// Steps that are not done, each with its progress, such as `1.2 GB of 8.0 GB`.
     running: Vec<(String, String)>,
-    /// The next interim look, with the time at which it was estimated.
+    /// The next interim look, and when the time until this look was estimated.
     next: Option<(NextLook, Instant)>,
     /// The outcomes of finished steps, in words without numbers, with the count of each.
     notes: BTreeMap<String, usize>,

@@ -120,7 +120,7 @@ pub struct Artifact {
     pub workload: Option<Workload>,
 }
 
-/// The work of a module, whichever compiler made it. Times are comparable only if it is the same.
+/// The work of a module, whichever compiler made it. Times are comparable only if the work is the same.
 #[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -305,8 +305,8 @@ pub struct BlockSlot {
     pub slot: u8,
 }
 
-/// One fresh start of the benchmark tool: the sampling unit. Repetitions inside it refine its location but
-/// don't show how much processes differ.
+/// One fresh start of the benchmark tool: the sampling unit. Repetitions inside a process refine its location
+/// but don't show how much processes differ from each other.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Process {
     /// One value per repetition, in the metric's unit, in the order taken.

@@ -55,8 +55,8 @@ pub struct DeviceFacts {
     pub vendors: &'static [Vendor],
     /// PCI classes that identify such a GPU unmistakably, whether its driver works or not.
     pub bus_classes: &'static [&'static str],
-    /// The environment variables that select the GPUs of a job. Each one selects from the GPUs that the one before
-    /// leaves.
+    /// The environment variables that select the GPUs of a job. Each variable selects from the GPUs that the
+    /// previous variable leaves visible.
     pub visible: &'static [&'static str],
 }
 

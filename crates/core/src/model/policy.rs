@@ -138,7 +138,8 @@ impl FailureKind {
     }
 }
 
-/// A benchmark that is known to fail. One that works is an error, so that no expectation outlives its reason.
+/// A benchmark that is known to fail. If it works, that is an error, so that no expectation outlives its
+/// reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "ExpectationRecord")]

@@ -22,7 +22,7 @@ pub enum Quality {
 const FAILURES: &str = "failed failures nan nans mismatch mismatches mismatched crashes crashed timeouts oom diverged dropped overflow \
      overflows underflow underflows";
 
-/// Words that count failures in a name of which the other words are in [`OF_COUNTS`].
+/// Words that count failures if all other words of the name are in [`OF_COUNTS`].
 const ERRORS: &str =
     "error errors failure fail fails err errs exceptions aborted aborts invalid wrong incorrect skipped";
 const OF_COUNTS: &str =

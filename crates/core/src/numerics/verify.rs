@@ -1,7 +1,7 @@
 //! Compares all outputs of a benchmark with their references.
 //!
-//! Compares the outputs of both sides for inputs other than the given ones. A program that contains the
-//! results for the given inputs differs from base for the others.
+//! Compares the outputs of both sides for inputs other than the given ones. If a program contains fixed
+//! results for the given inputs, its outputs for other inputs differ from base's.
 
 use crate::model::{OutputCheck, Verification, VerifyCode};
 
@@ -151,8 +151,8 @@ fn median_at(values: &[f64]) -> usize {
 /// Factor by which the sides may be farther apart than for the given inputs.
 const FARTHER: f64 = 4.0;
 /// One in this many elements of an integer output may differ. Rounding before a comparison (an `argmax`, for
-/// example) changes a few elements. The given inputs can be chosen such that it changes none; the other
-/// inputs can't.
+/// example) changes a few elements. The given inputs can be chosen such that rounding changes no element; the
+/// other inputs can't be chosen.
 const FLIPPED: u64 = 16;
 
 /// Compares head's outputs for other inputs with base's, and returns the checks that fail. `given` and

@@ -17,7 +17,7 @@ use super::{Number, OutcomeRecord};
 pub struct BackendRecord {
     /// Name of the suite's model.
     pub model: String,
-    /// The benchmarks of the same model on the same device, which it is compared with.
+    /// The benchmarks of the same model on the same device: the experiment is compared with these.
     #[serde(rename = "beside", default, skip_serializing_if = "Vec::is_empty")]
     pub benchmarks: Vec<String>,
     /// `eager`, `torchscript`, `inductor`, `onnxruntime`, `xla-lazy`, `xla-dynamo`, `tensorrt`.
@@ -109,10 +109,10 @@ pub struct ProfiledTimesRecord {
 #[serde(deny_unknown_fields)]
 pub struct OperatorTimesRecord {
     pub calls: u64,
-    /// Time without the operators that this one calls.
+    /// Time without the operators that this operator calls.
     pub self_cpu_seconds: Number,
     pub cpu_seconds: Number,
-    /// Time without the operators that this one calls.
+    /// Time without the operators that this operator calls.
     pub self_cuda_seconds: Number,
     pub cuda_seconds: Number,
 }

@@ -246,7 +246,8 @@ pub struct CpuTelemetryRecord {
     pub stolen: Number,
     /// The share that the kernel's counters can't distinguish from zero over so short a time.
     pub resolution: Number,
-    /// Times that one of them lowered its clock because of heat; absent if the machine does not count them.
+    /// Number of times that one of the processors lowered its clock because of heat; absent if the machine
+    /// does not count them.
     pub throttled: Option<u64>,
     /// Other programs that ran there at the end.
     pub by: Option<ForeignProcess>,

@@ -115,11 +115,11 @@ pub enum PartKind {
     /// The gate finds `upto` worse than `after`, its predecessor or the nearest earlier candidate that can be
     /// measured.
     Culprit,
-    /// Worse, and no two neighbors inside differ.
+    /// The part's end is worse than its start, and no two neighbors inside differ.
     Unexplained,
     /// The allowed blocks did not decide it.
     Open,
-    /// Not worse.
+    /// The part's end is not worse than its start.
     NotWorse,
 }
 

@@ -66,7 +66,7 @@ pub struct BundledSide {
     pub commit: Option<String>,
     pub dirty: Option<bool>,
     pub toolchain: Toolchain,
-    /// Old names of the models that head renames, by their new names. Both sides have the new ones.
+    /// Old names of the models that head renames, by their new names. Both sides use the new names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub renamed: BTreeMap<String, String>,
     /// `iree-run-module` of the pin.

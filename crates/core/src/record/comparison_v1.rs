@@ -94,7 +94,7 @@ pub struct ReasonRecord {
     pub text: String,
     /// Text of a tool or a file, not of benchgate.
     pub detail: Option<String>,
-    /// The side that it is about, if it is about one.
+    /// The side that the reason is about, if it concerns only one side.
     pub side: Option<SideName>,
     /// The part of a noisy value that moved, or may have moved.
     pub moved: Option<MovedCode>,
@@ -148,7 +148,7 @@ pub struct GeomeanRecord {
     pub rows: u32,
 }
 
-/// The basis of the verdict in addition to the runs. Floors and tolerances are in the rows they applied to.
+/// The policy that the verdict is based on. Floors and tolerances are in the rows that they applied to.
 #[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

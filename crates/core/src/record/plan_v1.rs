@@ -29,7 +29,7 @@ pub struct PlanFile {
     pub design: Design,
     /// Seed of the schedule's order, for every shard.
     pub seed: u64,
-    /// Processes of each benchmark of a run with one side.
+    /// For a run with one side: processes of each benchmark.
     pub processes: u32,
     /// For a run with two sides: blocks before the first look.
     pub min_blocks: u32,

@@ -10,9 +10,9 @@ use super::evidence::{Observed, Pair, Tested};
 #[derive(Debug, Clone)]
 pub enum Ends {
     Unknown,
-    /// The bad end is worse.
+    /// The bad end is worse than the good end.
     Worse(Observed),
-    /// The bad end is shown to be better, or not worse.
+    /// The bad end is shown to be better than the good end, or not worse.
     NotWorse(Observed),
     /// All allowed blocks showed neither "worse" nor "not worse".
     Open(Observed),
@@ -24,12 +24,12 @@ pub enum Part {
     /// A change between two candidates that the gate compared directly. If `after + 1 == upto`, a single
     /// candidate made the change; otherwise the candidates between the two couldn't be measured.
     Culprit { after: usize, upto: usize, observed: Observed, probability: f64 },
-    /// The part is worse from end to end, but no pair of neighbors inside shows it. `likely` holds most of
-    /// the probability.
+    /// The part's end is worse than its start, but no pair of neighbors inside shows it. `likely` holds most
+    /// of the probability.
     Unexplained { after: usize, upto: usize, likely: (usize, usize), observed: Observed },
     /// The part was not shown to be unchanged within the blocks that were allowed.
     Open { after: usize, upto: usize, observed: Observed },
-    /// The part was judged and is not worse.
+    /// The part was judged, and its end is not worse than its start.
     Quiet { after: usize, upto: usize, observed: Observed },
 }
 

@@ -196,7 +196,8 @@ impl Search {
         (next, found)
     }
 
-    /// Examines a segment and its parts. Returns whether it contains a worse candidate.
+    /// Examines a segment and its parts. Returns whether the segment contains a candidate that is worse than
+    /// its predecessor.
     fn solve(&self, segment: Segment, found: &mut Found) -> Result<bool, PendingSegment> {
         let Segment { low, high } = segment;
         let part = |low, high| Segment { low, high };
@@ -225,7 +226,7 @@ impl Search {
                     None => false,
                 };
                 if !inside {
-                    // The segment is worse as a whole, although neither half is.
+                    // The segment's end is worse than its start, although neither half shows this.
                     found.parts.truncate(known);
                     found.parts.push(Part::Unexplained { after: low, upto: high, likely, observed });
                 }

@@ -68,7 +68,8 @@ pub struct Watch {
     sampler: Option<Sampler>,
 }
 
-/// A reading together with the processes on the GPU, each marked as ours or foreign while it was alive.
+/// The index of a GPU, a reading of it, and the processes on it: true if ours, false if foreign, `None` if
+/// unknown. They are marked when the reading is taken, because a process may end soon after.
 type GpuSample = (usize, GpuReading, Vec<(u32, Option<bool>)>);
 
 struct Sampler {

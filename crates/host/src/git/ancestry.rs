@@ -82,7 +82,7 @@ pub struct LineCommit {
     pub author: String,
 }
 
-/// The maximum length of a line; more commits suggest that a ref is mistaken.
+/// The maximum number of commits from `good` to `bad`; more suggest that one of the refs is wrong.
 const MOST_COMMITS: usize = 100_000;
 
 impl Repository {

@@ -64,7 +64,7 @@ pub struct BackendRow {
     pub axes: String,
     pub latency: Option<Latency>,
     pub compile: Option<CompileTime>,
-    /// IREE's speed divided by this row's; above 1, IREE is faster. `None` unless both compute the same.
+    /// IREE's speed divided by this row's; above 1, IREE is faster. `None` unless both rows compute the same.
     pub iree_is: Option<f64>,
     /// This row's speed divided by the speed of eager in the same test with the same axes.
     pub over_eager: Option<f64>,
