@@ -71,7 +71,7 @@ pub(super) fn chosen(settings: &Measure, trials: &[Trial]) -> Timing {
 
 /// The timing of a trial, a short process before measuring that shows how long the benchmark takes to start
 /// and to run one iteration. Trials are not judged. A trial has three single iterations: the first one
-/// touches memory for the first time, and the faster of the others counts.
+/// touches memory for the first time, and the faster of the other two counts.
 pub(super) const TIMING: Timing =
     Timing { repetitions: 3, iterations: Some(1), min_time: Duration::ZERO, warmup: Duration::ZERO };
 

@@ -80,7 +80,7 @@ pub struct Exchange {
     /// True for processor time, which other programs disturb less than the time of the call.
     pub by_processor: bool,
     pub whole: Exchanged,
-    /// The kernels, with the one that changed the time most first.
+    /// The kernels; the kernel that changed the time most is first.
     pub kernels: Vec<Exchanged>,
     /// Kernels that were not measured, each with the reason.
     pub failed: Vec<(String, String)>,

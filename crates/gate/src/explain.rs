@@ -19,7 +19,7 @@ pub struct Explanation {
     pub benchmark: BenchmarkName,
     /// Its rows of the comparison, with their verdicts.
     pub rows: Vec<Row>,
-    /// Every kernel of either side, with the one that changed most first.
+    /// Every kernel of either side; the kernel whose time changed most is first.
     pub kernels: Vec<KernelChange>,
     /// The reason why a side has no kernels, base first.
     pub unprofiled: [Option<String>; 2],

@@ -30,8 +30,8 @@ pub struct StoredSessions<'a> {
     /// Sessions after a benchmark's last good one that are excluded because they were slow, each with only
     /// those benchmarks. While there are any, a session must clearly be at the earlier level to pass.
     pub slow: &'a [Run],
-    /// Sessions before the acceptance of benchmarks that were accepted lately, each with only those benchmarks.
-    /// They show how much sessions differ when the new level has few.
+    /// Sessions before the acceptance of benchmarks that were accepted lately, each with only those
+    /// benchmarks. They show how much sessions differ from each other while the new level has few sessions.
     pub before: &'a [Run],
     /// Good sessions of days in the past, since the last acceptance. Older sessions are needed because the
     /// newest ones move along with a gradual slowdown.

@@ -1,4 +1,4 @@
-//! Detects files that copy another one with fewer digits or in another unit, so that their values are not
+//! Detects files that copy another file with fewer digits or in another unit, so that their values are not
 //! equal to the last bit.
 
 use benchgate_core::model::{Lint, LintCode, MetricSeries, Run, Series};

@@ -149,7 +149,7 @@ pub struct Expectation {
     /// The kinds of failure.
     pub failure: Vec<FailureKind>,
     pub reason: String,
-    /// The change that is judged removes it: its benchmark has to work.
+    /// The judged change removes this expectation, so the benchmark has to work.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub removed: bool,
 }

@@ -228,8 +228,8 @@ pub struct CommandRecord {
     pub program_sha256: Option<String>,
     /// Processes that ran before the measured ones.
     pub warmup: u32,
-    /// The keys of its table in the configuration that a change can edit (`run`, `build`, `folder`, `env.NAME`), with
-    /// their placeholders. Empty outside a suite.
+    /// The keys of the command's table in the configuration that a change can edit (`run`, `build`, `folder`,
+    /// `env.NAME`), with their placeholders. Empty outside a suite.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub configured: BTreeMap<String, String>,
 }

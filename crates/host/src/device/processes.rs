@@ -17,7 +17,7 @@ fn process(pid: u32) -> ForeignProcess {
 struct Stat {
     running: bool,
     parent: u32,
-    /// Processor ticks used since its start.
+    /// Processor ticks used since the process's start.
     ticks: u64,
     /// Start time in ticks since boot. Together with the process ID, this identifies a process
     /// uniquely.

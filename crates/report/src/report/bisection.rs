@@ -264,7 +264,8 @@ fn parts(file: &BisectionFile) -> Table<'_> {
     table
 }
 
-/// Returns the candidates that most probably made the step, likeliest first, if it is not settled yet.
+/// Returns the candidates that most probably made the step, likeliest first, if the search has not settled
+/// this yet.
 fn likeliest(file: &BisectionFile) -> Vec<(String, f64)> {
     const SHOWN: usize = 5;
     const LEAST: f64 = 0.01;

@@ -27,7 +27,7 @@ pub struct Member<'a> {
 /// Benchmarks that changed at the same time.
 #[derive(Debug, Clone)]
 pub struct Cause<'a> {
-    /// The members, with the one that got worst first.
+    /// The members; the member that got worse most is first.
     pub members: Vec<Member<'a>>,
     /// The last session before the change and the first one after it. This is the range that all members have
     /// in common; if two causes were merged, it is the range of both, or the larger cause's.
