@@ -17,12 +17,12 @@ pub struct PolicyArgs {
     /// Use the policy of this benchgate.toml; the options below override it
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
-    /// Minimum slowdown that fails, for every gating metric except metrics of generated code; a tolerance below the
-    /// floor is raised to the floor [default: 1%]
+    /// Minimum slowdown that fails, for every gating metric except metrics of generated code; a lower tolerance of the
+    /// policy is raised to the same value [default: 1%]
     #[arg(long, value_name = "PERCENT", value_parser = config::fraction)]
     pub floor: Option<f64>,
-    /// Slowdown that a pass must rule out, for every gating metric except metrics of generated code; a floor above the
-    /// tolerance is lowered to the tolerance [default: 3%]
+    /// Slowdown that a pass must rule out, for every gating metric except metrics of generated code; a higher floor of
+    /// the policy is lowered to the same value [default: 3%]
     #[arg(long, value_name = "PERCENT", value_parser = config::fraction)]
     pub tolerance: Option<f64>,
     /// Probability that an unchanged suite turns red [default: 0.01]
