@@ -178,10 +178,18 @@ const PROBLEMS: &[&str] = &[
     "using cpu",
     "level=error",
     "[fail]",
+    "assertion failed",
+    "command not found",
+    ": not found",
+    "no such file or directory",
 ];
 
+/// Words, in lower case, that begin a message about an error: at the start of a line or after the name of a program or
+/// place.
+const MESSAGES: [&str; 3] = ["error: ", "fatal: ", "fatal error: "];
+
 /// Words that mark a line of a log as an error, if they are written like this.
-const MARKS: [&str; 3] = ["ERROR", "MISMATCH", "Error:"];
+const MARKS: [&str; 4] = ["ERROR", "FATAL", "MISMATCH", "Error:"];
 
 /// Words that command runners print before the exit code of a command.
 const EXITS: [&str; 6] = [
@@ -260,7 +268,17 @@ pub(super) fn stated_problem(line: &str) -> Option<&'static str> {
     };
     let lower = line.to_ascii_lowercase();
     let said = || PROBLEMS.iter().copied().find(|part| lower.contains(part));
-    marks.copied().or_else(said).or_else(of_glog)
+    // `error: 1e-6` is a result.
+    let is_text =
+        |rest: &str| !rest.trim_start().starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
+    let begun = || {
+        MESSAGES.iter().copied().find(|message| {
+            lower
+                .split_once(*message)
+                .is_some_and(|(before, rest)| (before.is_empty() || before.ends_with(": ")) && is_text(rest))
+        })
+    };
+    marks.copied().or_else(said).or_else(begun).or_else(of_glog)
 }
 
 /// Returns whether a line reports a crash or a failed command.
@@ -438,6 +456,11 @@ mod tests {
             "level=error msg=\"diverged\"",
             "no GPU found, using CPU",
             "E20261128 10:00:00.1 1 x.cc:3] bad",
+            "error: unknown option --fast",
+            "bench.c:3:1: error: expected ';'",
+            "fatal: cannot load weights",
+            "sh: 1: ./bench: not found",
+            "cat: weights.bin: No such file or directory",
         ] {
             assert!(!problems(line).is_empty(), "{line}");
         }
@@ -445,6 +468,8 @@ mod tests {
             "BM_errors 1 ns 1 ns 1",
             "max error 1e-7 is within the tolerance",
             "0 errors",
+            "error: 1.5e-7",
+            "max error: small",
             "I1128 10:00:00.1 1 x.cc:3] started",
             "EPYC 7763 (64 cores) [2 sockets] ",
             "verification: passed",
