@@ -13,7 +13,7 @@ fail() { printf '::error title=benchgate::%s\n' "$1"; exit 20; }
 
 # The script changes the folder instead of the runner, so that PWD contains the names of symbolic
 # links in the path: a pull request can redirect these links.
-[[ -z ${BENCHGATE_WORKING_DIRECTORY:-} ]] || CDPATH='' cd -- "$BENCHGATE_WORKING_DIRECTORY" || fail "there is no folder working-directory"
+[[ -z ${BENCHGATE_WORKING_DIRECTORY:-} ]] || CDPATH='' cd -- "$BENCHGATE_WORKING_DIRECTORY" || fail "the folder that the input working-directory names does not exist"
 
 # This comes first, because a pull request can commit a result file, which must not be uploaded
 # after a failure below.
@@ -28,7 +28,7 @@ fi
 
 own_version=$(sed -n 's/^version = "\(.*\)"$/\1/p' "$source_root/Cargo.toml" | head -n 1)
 version=${BENCHGATE_VERSION:-$own_version}
-[[ $version =~ ^[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$ ]] || fail "the input version is not a version"
+[[ $version =~ ^[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$ ]] || fail "the input version is not a valid version"
 
 # Prints the path of this version's released binary, from a verified archive.
 released() {
@@ -77,7 +77,7 @@ built() {
         for name in PATH HOME TMPDIR RUSTUP_HOME HTTPS_PROXY https_proxy SSL_CERT_FILE SSL_CERT_DIR; do
             [[ -z ${!name:-} ]] || allowed+=("$name=${!name}")
         done
-        echo "no release of $version for $(uname -m) is listed in releases.sha256: building from source (takes minutes, once a job)" >&2
+        echo "no release of $version for $(uname -m) is listed in releases.sha256: building from source (takes some minutes in each job)" >&2
         (cd / && env -i "${allowed[@]}" RUSTUP_TOOLCHAIN="$channel" CARGO_HOME="$folder/cargo-home" \
             cargo build --release --locked --quiet --manifest-path "$source_root/Cargo.toml" \
             --target-dir "$folder/build") >&2 || return 1

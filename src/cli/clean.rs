@@ -97,7 +97,7 @@ pub fn run(args: &CleanArgs, terminal: &Terminal) -> Result<ExitCode, CliError> 
         let bytes = report::quantity(all.bytes, &Unit::Bytes);
         let what = format!("nothing to remove: {} ({bytes}) in {place}", counted(all.folders, "folder"));
         if doomed.contains(&true) {
-            format!("{what}: the selected ones are in use\n")
+            format!("{what}: the selected folders are in use\n")
         } else if kept.iter().all(|kept| kept.folder.idle(now) <= DAY) {
             format!("{what}, used in the last 24 hours; `--older-than 0` removes these too\n")
         } else {

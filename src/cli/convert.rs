@@ -66,12 +66,14 @@ pub fn run(args: &ConvertArgs, terminal: &Terminal) -> Result<ExitCode, CliError
         let lost = exported.evidence_lost.join(", ");
         let better =
             ingest::format_that_keeps(&run, &now).map(|format| format!("`--to {format}` keeps it; "));
-        return Err(CliError::usage(format!("failed to write {label} as {to}: the format can't store {lost}")).hint(
-            format!(
-                "{}`--lossy` leaves it out, and comparing such files may pass where comparing the originals does not",
-                better.unwrap_or_default()
-            ),
-        ));
+        return Err(CliError::usage(format!(
+            "failed to write {label} as {to}: the format can't store {lost}"
+        ))
+        .hint(format!(
+            "{}`--lossy` leaves this information out; a comparison of such files may then pass although \
+                a comparison of the originals does not",
+            better.unwrap_or_default()
+        )));
     }
     write(args, to, &exported.bytes, &run, &exported.lost, terminal)
 }
@@ -140,7 +142,7 @@ fn pick_side(bytes: &[u8], args: &ConvertArgs, label: &str) -> Result<(Run, Form
     let found = sides.into_iter().find(|(side, _)| *side == Some(wanted));
     found.map(|(_, run)| (run, format)).ok_or_else(|| {
         CliError::input(format!("failed to find the side {} in {label}", wanted.as_str()))
-            .hint("`--side` selects a side of a run.json that has two; leave it out")
+            .hint("`--side` selects a side of a run.json that has two sides; leave the option out")
     })
 }
 

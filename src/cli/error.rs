@@ -154,7 +154,7 @@ impl From<PipelineError> for CliError {
             PipelineError::CommandsInterrupted { processes, can_resume: true } => {
                 let kept = counted(processes, "process");
                 Self::new(ErrorKind::Interrupted, format!("interrupted; the measurements ({kept}) are kept"))
-                    .hint("run it again with `--resume` to continue, if the programs are unchanged")
+                    .hint("run the command again with `--resume` to continue, if the programs are unchanged")
             }
             PipelineError::CommandsInterrupted { .. } => {
                 let why = "interrupted; the next run measures everything again, because the commands may have changed by then";
@@ -168,7 +168,8 @@ impl From<PipelineError> for CliError {
                 Self::usage(message).hint("`benchgate noise` measures one for this suite on this machine")
             }
             PipelineError::Bundle { .. } => {
-                Self::input(message).hint("create it again: `benchgate run --until compile --bundle FILE`")
+                Self::input(message).hint("create the bundle again: `benchgate run --until compile --bundle \
+                    FILE`")
             }
             PipelineError::NotBundleable(_) => {
                 Self::usage(message).hint(docs!("bundles.md", "what a bundle can contain"))

@@ -146,7 +146,10 @@ fn judge(args: &GateArgs, terminal: &Terminal) -> Result<Judged, CliError> {
                 "the bundle {} has no base to compare with",
                 bundle.display()
             ))
-            .hint("make it with `benchgate gate --until compile`, or measure it with `run`"));
+            .hint(
+                "create the bundle with `benchgate gate --until compile`, or measure this one with \
+                `benchgate run`",
+            ));
         }
         if open.is_judged_by_head() {
             only_merged(Path::new("."))?;
@@ -303,7 +306,8 @@ pub fn only_merged(folder: &Path) -> Result<(), CliError> {
         return Ok(());
     }
     Err(CliError::usage(
-        "`--base` is required for a proposed change: without it, its own policy and baseline would judge it",
+        "`--base` is required for a proposed change: without a base, the change's own policy and baseline \
+        would judge it",
     )
     .hint("name the branch to merge into: `benchgate gate --base origin/main`"))
 }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use regex::escape;
 
-use crate::model::{Run, Series};
+use crate::model::{Run, Series, counted};
 use crate::process::shell_word;
 
 use super::select::renamed;
@@ -62,8 +62,8 @@ pub fn notes(base: &Run, head: &Run) -> Vec<String> {
         && !(has_several_sessions(base) && has_several_sessions(head))
     {
         notes.push(format!(
-            "base was measured after head ({before} and {after}): the first argument is the base, so swap the two \
-            if base is the new program"
+            "base was measured after head ({before} and {after}). The first argument is the base: if it is \
+            the new program, swap the arguments"
         ));
     }
     notes.extend(rename_note(base, head));
@@ -128,9 +128,9 @@ fn rename_note(base: &Run, head: &Run) -> Option<String> {
         |(from, to)| format!("--rename {} {}", shell_word(from), shell_word(to)),
     );
     Some(format!(
-        "only base has {} of the benchmarks and only head has {}; if one was renamed, add `{option}`",
-        lost.len(),
-        new.len(),
+        "only in base: {}; only in head: {}; if one was renamed, add `{option}`",
+        counted(lost.len(), "benchmark"),
+        counted(new.len(), "benchmark"),
     ))
 }
 
@@ -256,8 +256,8 @@ mod tests {
         let (first, soon, later) = ("2026-11-20T10:00:00Z", "2026-11-20T10:00:05Z", "2026-11-20T10:20:00Z");
         assert_eq!(notes(&made(21, later), &made(21, first)), Vec::<String>::new());
         assert_eq!(notes(&made(1, soon), &made(1, first)), Vec::<String>::new());
-        let expected = "base was measured after head (2026-11-20T10:20:00Z and 2026-11-20T10:00:00Z): the first \
-            argument is the base, so swap the two if base is the new program";
+        let expected = "base was measured after head (2026-11-20T10:20:00Z and 2026-11-20T10:00:00Z). The first \
+            argument is the base: if it is the new program, swap the arguments";
         assert_eq!(notes(&made(1, later), &made(1, first)), [expected]);
     }
 

@@ -366,7 +366,7 @@ pub fn load_run(path: &Path) -> Result<RunFile, CliError> {
 pub fn load_bisection(path: &Path) -> Result<BisectionFile, CliError> {
     BisectionFile::from_slice(&reading::file(path)?).map_err(|error| {
         CliError::input(format!("failed to read {}: {error}", path.display()))
-            .hint("`benchgate bisect --format json --output FILE` writes it")
+            .hint("`benchgate bisect --format json --output FILE` writes such a file")
     })
 }
 
@@ -519,12 +519,13 @@ fn unreadable(error: &ingest::IngestError) -> CliError {
     let hint = match error {
         ingest::IngestError::Unrecognised { content, .. } => content.hint().to_owned(),
         ingest::IngestError::TooManyBenchmarks { .. } => {
-            "compare parts of it: have the tool run fewer benchmarks at a time (`--benchmark_filter` of Google Benchmark) \
-             or split the file"
+            "compare parts of the result: have the tool run fewer benchmarks at a time (`--benchmark_filter` \
+            of Google Benchmark) or split the file"
                 .to_owned()
         }
         ingest::IngestError::NoResults { .. } => "look at the tool's log: it measured no benchmark, and a result without benchmarks can't be judged".to_owned(),
-        _ => "look at that line; if a tool wrote it, let it finish and write it again".to_owned(),
+        _ => "look at that line; if a tool wrote the file, let the tool finish and write the file \
+            again".to_owned(),
     };
     CliError::input(format!("failed to {error}")).hint(hint)
 }
@@ -533,7 +534,7 @@ fn unreadable(error: &ingest::IngestError) -> CliError {
 pub fn contents<'a>(bytes: &'a [u8], path: &str) -> Result<Cow<'a, [u8]>, CliError> {
     ingest::decompressed(bytes, path).map_err(|error| {
         CliError::input(format!("failed to {error}"))
-            .hint("check it with `gzip -t` or `zstd -t`, or decompress it")
+            .hint("check the file with `gzip -t` or `zstd -t`, or decompress it")
     })
 }
 

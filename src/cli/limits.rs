@@ -246,7 +246,7 @@ impl Proposal<'_> {
         }
         let head = format!(
             "# {}, proposed from the newest {} of {folder}. At most {} of sessions of unchanged code exceed any of\n\
-             # them, if sessions go on as they did since the last change of level.\n",
+             # them, if later sessions resemble those since the last change of level.\n",
             counted(proposed, "limit"),
             counted(*of_all, "session"),
             percent(propose.rate),

@@ -99,7 +99,7 @@ pub fn check_writable(output: &Path) -> Result<(), CliError> {
     }
     let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if !folder.exists() {
-        return Err(failed(format!("there is no folder {}", folder.display())));
+        return Err(failed(format!("the folder `{}` does not exist", folder.display())));
     }
     files::sweep_drafts(output);
     // Only the kind is shown, because the full error names a temporary file that means nothing to the user.
@@ -163,7 +163,7 @@ pub fn matches(pattern: &str) -> Result<Vec<String>, CliError> {
     if found.is_empty() {
         let place = listed.display();
         let hint = if !listed.is_dir() {
-            format!("there is no folder {place}")
+            format!("the folder `{place}` does not exist")
         } else if depth == 1 {
             format!("no name in the folder {place} matches `{}`", parts[fixed])
         } else {

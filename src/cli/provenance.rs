@@ -84,7 +84,7 @@ pub fn judge(file: RunFile, label: &str, known: &TrustedInputs<'_>) -> Result<Co
             "the base's configuration does not say which benchmarks the [[command]] {:?} prints, so one could be left out",
             command.name
         ))
-        .hint("add `rows` to it, or `format = \"whole\"`, and merge that first"));
+        .hint("add `rows` or `format = \"whole\"` to the command, and merge this change first"));
     }
     let expected = renamed(pipeline::expected(config), &file)?;
     check(&file, config, &expected, commits, *reported)?;

@@ -141,7 +141,7 @@ fn judge(
             "the base has no {}, so nothing can be judged yet",
             args.config.display()
         ))
-        .hint("once it is merged, the next pull request is judged by it"));
+        .hint("once the file is merged, later pull requests are judged by it"));
     };
     let policy = args.policy.over(config.policy.clone())?;
     let run = &args.run.run;

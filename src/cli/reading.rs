@@ -23,7 +23,7 @@ pub fn file(path: &Path) -> Result<Vec<u8>, CliError> {
             match error.kind() {
                 io::ErrorKind::FileTooLarge => Some(SMALLER),
                 io::ErrorKind::NotFound if path.ends_with("run.json") => {
-                    Some("`benchgate run` and `benchgate gate` write it; or name another result")
+                    Some("`benchgate run` and `benchgate gate` write this file; or name another result")
                 }
                 io::ErrorKind::Other => Some("name a file; `-` reads a pipe if the command reads stdin"),
                 _ => None,

@@ -187,7 +187,7 @@ pub(super) fn renamed(name: &str, from: &str, to: &str) -> Option<String> {
 
 fn nothing(option: &str, what: &str) -> CliError {
     CliError::usage(format!("{option} {} matches nothing in these results", crate::report::clean(what)))
-        .hint("without it, `--all` lists every benchmark and metric")
+        .hint("without this option, `--all` lists every benchmark and metric")
 }
 
 #[cfg(test)]

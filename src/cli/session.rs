@@ -377,7 +377,7 @@ pub fn check_processors(measure: &Measure, named_in: &dyn Display) -> Result<(),
         "failed to use {named_in}: `cpus` names processor {missing}, but this machine has {}",
         device::ranges(&here)
     ))
-    .hint("leave it out: benchgate then chooses processors, and leaves one to the host"))
+    .hint("leave `cpus` out: benchgate then chooses processors, and leaves one to the host"))
 }
 
 /// Creates the working folder with a .gitignore for itself, so that a run never makes a repository dirty.
@@ -425,6 +425,6 @@ fn refuse_committed_sessions(work: &Path) -> Result<(), CliError> {
             "failed to use the working folder: {} is committed, but measurements must not be part of the repository",
             path.display()
         ))
-        .hint("remove it from the repository, or name another folder with --work-dir")),
+        .hint("remove the file from the repository, or name another folder with --work-dir")),
     }
 }

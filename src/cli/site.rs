@@ -146,7 +146,7 @@ impl HistoryArgs {
         }
         if timelines.is_empty() {
             return Err(CliError::baseline_missing(format!("{} has no session", files.place()))
-                .hint("`benchgate baseline update` stores one; --store and --branch name the place"));
+                .hint("`benchgate baseline update` stores a session; --store and --branch name the place"));
         }
         site::name_machines(&mut timelines);
         Ok(timelines)

@@ -214,7 +214,7 @@ fn find_remote(named: &str, repository: Option<&Repository>) -> Result<Remote, C
             return Err(CliError::usage(format!(
                 "there is no git repository here, so the remote {named} can't be looked up"
             ))
-            .hint("run it inside the repository, or give an address with --remote"));
+            .hint("run benchgate inside the repository, or give an address with --remote"));
         }
     };
     Ok(Remote::new(&url, token_for(&url), git_environment()).map_err(StoreError::Git)?)

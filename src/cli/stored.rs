@@ -207,8 +207,8 @@ impl<'a> Baseline<'a> {
         // A baseline that can't be used is reported differently from a missing one.
         if let Some(fault) = missing.faults.first() {
             return Ok(CliError::failed(format!(
-                "failed to read the stored sessions of suite {} on testbed {} in {}: {} of them can't be used, and \
-                 no other can be compared with; {}: {}",
+                "failed to read the stored sessions of suite {} on testbed {} in {}: {} of them can't be \
+                used, and there is no other session to compare with; {}: {}",
                 missing.suite,
                 missing.testbed,
                 self.files.place(),

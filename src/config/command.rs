@@ -80,7 +80,7 @@ fn command<'a>(
     let name = view.get("name");
     unique(name, "command", seen, problems);
     if models.iter().any(|model| Some(model.name.as_str()) == name.text()) {
-        problems.add(name.at(), format!("a model is named `{}` too", shown(&name.owned())));
+        problems.add(name.at(), format!("a model already has the name `{}`", shown(&name.owned())));
     }
     let mut line = |key: &str, view: ConfigView<'_, '_>| {
         let text = view.text()?;
@@ -97,7 +97,7 @@ fn command<'a>(
     let [run, setup, prepare] = ["run", "setup", "prepare"].map(|key| line(key, view.get(key)));
     let run = run.unwrap_or_else(|| CommandLine::Words(Vec::new()));
     if build.is_empty() && run.names(CommandLine::BUILD) && !view.get("outputs").is_present() {
-        problems.add(view.get("run").at(), "`run`: `{build}` needs `build` or `outputs`");
+        problems.add(view.get("run").at(), "`run`: `{build}` is valid only with `build` or `outputs`");
     }
     let mut choose = |key: &str, reason: &str| {
         problems
@@ -114,9 +114,6 @@ fn command<'a>(
             }
         },
     };
-    if reading == OutputReading::Whole && view.get("rows").is_present() {
-        choose("rows", "expected none with `format = \"whole\"`");
-    }
     let device = match view.get("device").text() {
         None => CPU.to_owned(),
         Some(text) => command_device(text).unwrap_or_else(|why| {
@@ -124,6 +121,9 @@ fn command<'a>(
             CPU.to_owned()
         }),
     };
+    if reading == OutputReading::Whole && view.get("rows").is_present() {
+        problems.add(view.get("rows").at(), "`rows` is not valid with `format = \"whole\"`");
+    }
     CommandSpec { build, run, setup, prepare, reading, device, ..CommandSpec::read(view) }
 }
 

@@ -67,7 +67,7 @@ pub fn refused_flag(flag: &str) -> Option<String> {
     let shown = if name == "--o" { "-o" } else { &name };
     OUTPUTS
         .contains(&name.as_str())
-        .then(|| format!("`{shown}` is set by benchgate, which needs the tool's output itself"))
+        .then(|| format!("benchgate sets `{shown}`, because it reads the tool's output itself"))
 }
 
 /// Reports refused flags in every table that can have flags.

@@ -180,7 +180,7 @@ fn unreachable_file(path: &Path, boundary: &Path) -> Option<String> {
     match fs::canonicalize(path) {
         Ok(real) if !real.starts_with(boundary) => Some("lies outside the repository".to_owned()),
         Ok(real) if files::has_lfs_pointer(&real) == Some(true) => {
-            Some("is a git-lfs pointer and not its content; run `git lfs pull`".to_owned())
+            Some("is a git-lfs pointer, not the file's content; run `git lfs pull`".to_owned())
         }
         Ok(real) if real.is_file() => None,
         Ok(_) => Some("is not a file".to_owned()),

@@ -366,7 +366,8 @@ fn source(
         if !names::KEYS.contains(&key) {
             let advice = did_you_mean(key, names::KEYS.iter().copied());
             let all = names::KEYS.join("`, `");
-            let message = format!("`source`: the zoo has no model `{}`{advice}; it has `{all}`", shown(key));
+            let message =
+                format!("`source`: the zoo has no model `{}`{advice}; its models are `{all}`", shown(key));
             problems.add(view.at(), message);
         }
         return Some(ModelSource::Zoo(key.to_owned()));

@@ -116,7 +116,7 @@ fn metrics(
 
 fn below_floor(tolerance: f64, floor: f64) -> String {
     format!(
-        "the tolerance ({}) is below the floor ({}): a change could be red and green at once",
+        "the tolerance ({}) is below the floor ({}): a change between them could be neither red nor green",
         percent(tolerance),
         percent(floor)
     )

@@ -289,7 +289,7 @@ fn a_tolerance_below_the_floor_is_refused() {
     let text = "[gate.metric.latency]\nfloor = \"5%\"\n";
     assert_eq!(
         message(text),
-        "the tolerance (3 %) is below the floor (5 %): a change could be red and green at once"
+        "the tolerance (3 %) is below the floor (5 %): a change between them could be neither red nor green"
     );
 }
 
@@ -457,7 +457,7 @@ fn flags_that_benchgate_sets_itself_are_refused_wherever_flags_may_be() {
         ("\n[side.head]\nflags = [\"-output-format=vm-c\"]", "`--output-format`"),
         ("run-flags = [\"--benchmark_out=x.json\"]", "`--benchmark_out`"),
     ] {
-        assert!(message(more).contains(&format!("{name} is set by benchgate")), "{more}: {}", message(more));
+        assert!(message(more).contains(&format!("benchgate sets {name}")), "{more}: {}", message(more));
     }
 }
 

@@ -59,7 +59,8 @@ fn agrees(plan: &PlanFile, file: &RunFile) -> Vec<String> {
     for (side, planned) in file.sides.iter().zip(&plan.sides) {
         if let (Some(true), Some(commit)) = (side.dirty, &side.commit) {
             edited.push(format!(
-                "files differ from commit {commit}, so another shard may have measured other sources; commit them first"
+                "files differ from commit {commit}, so another shard may have measured other sources; commit \
+                the files first"
             ));
         }
         same("commit", side.commit == planned.commit);

@@ -269,7 +269,7 @@ fn other_machine(plan: &PlanFile, files: &[RunFile], shard: usize) -> Option<Lin
     Some(Lint {
         code: LintCode::OtherHost,
         detail: format!(
-            "measured on a different machine of the same kind than shard {}: {} / {}",
+            "measured on a different machine from shard {}, but of the same kind: {} / {}",
             first + 1,
             unequal.1,
             unequal.0

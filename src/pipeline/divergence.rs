@@ -105,7 +105,8 @@ pub(super) fn compare_sides(sides: &mut [PreparedSide<'_>]) -> Result<(), Pipeli
             continue;
         };
         if partner.had_other_inputs && !prepared.had_other_inputs {
-            let why = "base can be called with other inputs and head can't, so state that head keeps between calls could not be checked";
+            let why = "head can't be called with other inputs, but base can, so benchgate could not check \
+                whether head keeps state between calls";
             prepared.lints.push(Lint::new(LintCode::Stateful, why));
         }
         let Some(verification) = prepared.verification.as_mut() else { continue };

@@ -88,9 +88,9 @@ impl Signature {
             let why = match own.as_slice() {
                 [] => format!("the module exports no function `{function}`"),
                 [only] => format!(
-                    "the module exports no function `{function}`, but {only}: set `function = \"{only}\"`"
+                    "the module exports `{only}`, but no function `{function}`: set `function = \"{only}\"`"
                 ),
-                _ => format!("the module exports no function `{function}`, but {}", own.join(", ")),
+                _ => format!("the module exports `{}`, but no function `{function}`", own.join("`, `")),
             };
             return Err(NoCaller::NoFunction(why));
         };
@@ -440,10 +440,10 @@ mod tests {
         let why = |function| match Signature::of(function, DUMP).unwrap_err() {
             NoCaller::NoFunction(why) | NoCaller::Unchecked(why) => why,
         };
-        assert_eq!(why("mai"), "the module exports no function `mai`, but main, odd");
+        assert_eq!(why("mai"), "the module exports `main`, `odd`, but no function `mai`");
         let single = DUMP.replace("odd", "__odd").replace("] main(!", "] dense(!");
         let NoCaller::NoFunction(single) = Signature::of("main", &single).unwrap_err() else { panic!() };
-        assert_eq!(single, "the module exports no function `main`, but dense: set `function = \"dense\"`");
+        assert_eq!(single, "the module exports `dense`, but no function `main`: set `function = \"dense\"`");
         assert!(why("odd").contains("`tuple<i64>...`"));
         assert!(Signature::of("main", "").is_err());
     }

@@ -216,7 +216,7 @@ pub(super) async fn check<'a>(
     let caller = prepared.caller.take();
     let is_known = prepared.lints.iter().any(|lint| lint.code == LintCode::Stateful);
     if caller.is_none() && planned.target.is_timed() && !is_known {
-        let why = "the bundle has no data to check a second call in the same process with";
+        let why = "the bundle lacks the data for checking a second call in the same process";
         prepared.lints.push(Lint::new(LintCode::Stateful, why));
     }
     let job =

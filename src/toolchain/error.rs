@@ -111,7 +111,8 @@ impl ToolchainError {
                 "free some space, or put the cache elsewhere (--cache-dir, BENCHGATE_CACHE)"
             }
             Self::PlaceTaken { .. } => {
-                "move it away, or give the artifact another `name`; `artifacts` in the sources is for links that benchgate makes"
+                "move the existing file away, or give the artifact another `name`; `artifacts` in the \
+                sources is for links that benchgate makes"
             }
             Self::Download { .. } => "check the URL and the network",
             Self::Pip { .. } | Self::Tool { .. } | Self::Io { .. } | Self::Process(_) => return None,

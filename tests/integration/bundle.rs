@@ -164,7 +164,7 @@ fn a_gate_needs_both_sides_of_a_bundle_and_says_so_before_it_measures() {
     insta::assert_snapshot!(without_digests(&there.gate(&[]).expect_code(12).messages()), @"
     the bundle is complete, sha256 [DIGEST]
     error: the bundle suite.bundle has no base to compare with
-    hint: make it with `benchgate gate --until compile`, or measure it with `run`
+    hint: create the bundle with `benchgate gate --until compile`, or measure this one with `benchgate run`
     ");
     assert!(!there.0.work().join("run.json").exists());
     suite.world.run(["gate", "--until", "compile", "--bundle", "suite.bundle"]).expect_code(12);
@@ -395,17 +395,17 @@ fn a_manifest_that_lies_is_refused_before_anything_of_it_is_run() {
     let digest = refused(|manifest| manifest["files"][1]["sha256"] = "0".repeat(64).into());
     insta::assert_snapshot!(digest, @"
     error: failed to use the bundle suite.bundle: data/[DIGEST].npy has sha256 [DIGEST], listed as [DIGEST]
-    hint: create it again: `benchgate run --until compile --bundle FILE`
+    hint: create the bundle again: `benchgate run --until compile --bundle FILE`
     ");
     let path = refused(|manifest| manifest["files"][1]["path"] = "../../evil".into());
     insta::assert_snapshot!(path, @r#"
     error: failed to use the bundle suite.bundle: files[1]: "../../evil" is not a plain path
-    hint: create it again: `benchgate run --until compile --bundle FILE`
+    hint: create the bundle again: `benchgate run --until compile --bundle FILE`
     "#);
     let name = refused(|manifest| manifest["sides"][1]["benchmarks"][0]["name"] = "z/cpu/main".into());
     insta::assert_snapshot!(name, @r#"
     error: failed to use the bundle suite.bundle: its configuration has no benchmark "z/cpu/main"
-    hint: create it again: `benchgate run --until compile --bundle FILE`
+    hint: create the bundle again: `benchgate run --until compile --bundle FILE`
     "#);
     let tool = refused(|manifest| {
         let config = manifest["sides"][0]["config"].clone();
@@ -413,7 +413,7 @@ fn a_manifest_that_lies_is_refused_before_anything_of_it_is_run() {
     });
     insta::assert_snapshot!(tool, @"
     error: failed to use the bundle suite.bundle: its tools are not in the folder `tools`
-    hint: create it again: `benchgate run --until compile --bundle FILE`
+    hint: create the bundle again: `benchgate run --until compile --bundle FILE`
     ");
 }
 

@@ -232,7 +232,10 @@ fn an_interrupted_session_goes_on_only_where_that_is_asked_for() {
     };
     let (code, said) = interrupted(&world, "-INT");
     assert_eq!(code, Some(130));
-    assert_eq!(said, "hint: run it again with `--resume` to continue, if the programs are unchanged");
+    assert_eq!(
+        said,
+        "hint: run the command again with `--resume` to continue, if the programs are unchanged"
+    );
     assert!(!again(&[]).stderr.contains("resuming"), "the commands may do something else by now");
     assert!(!again(&["--resume"]).stderr.contains("resuming"), "there is nothing to go on with");
 }

@@ -214,7 +214,7 @@ fn an_output_that_is_a_folder_is_refused_before_anything_is_measured() {
     // The error names the requested file and not the temporary one.
     let nowhere = suite.world.run(["run", "--run", "nowhere/run.json"]).expect_code(2);
     insta::assert_snapshot!(nowhere.messages(), @"
-    error: failed to write nowhere/run.json: there is no folder nowhere
+    error: failed to write nowhere/run.json: the folder `nowhere` does not exist
     hint: name a file in a folder that exists and can be written to
     ");
 }

@@ -51,7 +51,7 @@ fn a_pattern_without_a_match_says_where_it_was_looked_for() {
     ");
     insta::assert_snapshot!(failed("e/head-*.json"), @"
     error: failed to find a file that matches e/head-*.json
-    hint: there is no folder e
+    hint: the folder `e` does not exist
     ");
     insta::assert_snapshot!(failed("d/*/new.json"), @"
     error: failed to find a file that matches d/*/new.json

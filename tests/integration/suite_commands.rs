@@ -323,7 +323,7 @@ fn mistakes_in_a_command_are_reported_at_their_place() {
     error: failed to use benchgate.toml: 5 problems
     benchgate.toml:6:8: `run`: a quote is not closed
     benchgate.toml:9:9: a second command is named `a`
-    benchgate.toml:10:8: `run`: `{build}` needs `build` or `outputs`
+    benchgate.toml:10:8: `run`: `{build}` is valid only with `build` or `outputs`
     benchgate.toml:11:11: `format`: expected `whole` or a format of docs/formats.md, found `xml`
     benchgate.toml:12:11: `device`: expected cpu, or cuda, hip, vulkan or metal, optionally with a number as in cuda://0, found `moon`
     hint: see https://github.com/benchgate/benchgate/blob/main/docs/configuration.md for every key

@@ -176,7 +176,7 @@ fn a_function_that_the_module_lacks_is_an_error_that_names_those_it_has() {
         suite.toml("[[model]]\nname = \"two\"\nsource = \"models/two.mlir\"\nfunction = \"sub\"").write();
     suite.world.run(["run"]).expect_code(20);
     let record = benchmark(&suite, "two/cpu/sub");
-    assert_eq!(record["outcome"]["why"], "the module exports no function `sub`, but add, mul, main");
+    assert_eq!(record["outcome"]["why"], "the module exports `add`, `mul`, `main`, but no function `sub`");
     assert_eq!(record["lints"], Value::Null, "nothing is known of its state");
 }
 

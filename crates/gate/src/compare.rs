@@ -448,9 +448,8 @@ fn method(rows: &[Row], policy: &Policy) -> Vec<String> {
     let of = |method| rows.iter().filter_map(|row| row.estimate.as_ref()).any(|e| e.method == method);
     if of(Method::Paired) && policy.test == TestKind::Auto {
         notes.push(format!(
-            "base and head are paired by block; at most one false positive in {:.0} suites, over all looks \
-            and gating rows (Holm), if \
-            blocks are independent and as likely to favor either side",
+            "base and head are paired by block: at most one unchanged suite in {:.0} is red, over all looks \
+            and gating rows (Holm), if blocks are independent and equally likely to favor either side",
             1.0 / policy.alpha
         ));
     }

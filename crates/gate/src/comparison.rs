@@ -24,8 +24,8 @@ pub enum Reason {
     Identical,
     /// The location is unchanged, but head is slow more often or spreads wider.
     Stability,
-    /// The location is unchanged, but rare repetitions of head take many times as long, so that its mean is
-    /// worse.
+    /// The location is unchanged, but rare repetitions of head take many times as long, which makes head's
+    /// mean worse.
     Tail,
     /// A deterministic value changed (or did not).
     Exact,

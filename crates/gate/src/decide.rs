@@ -355,8 +355,8 @@ fn in_question(paired: &Paired, tolerance: f64, last: bool) -> Option<Reason> {
     let slow = paired.slow_size;
     if slow.excess > tolerance && slow.p <= SLOW_SIZE_LIMIT {
         let why = format!(
-            "slow processes got slower: head's slow processes lie {} above its undisturbed level \
-             (base's: {}), which raises the mean of all processes by {}",
+            "slow processes got slower: head's slow processes lie {} above head's undisturbed level (base's: \
+            {} above base's), so the mean of all processes rises by {}",
             percents(slow.head),
             percents(slow.base),
             percents(slow.excess)
@@ -415,8 +415,9 @@ fn contradicts(quickest: &Quickest, p_other_way: f64) -> bool {
 fn contradicted(quickest: Quickest, most: &str) -> Reason {
     let Quickest { pairs, head_faster, .. } = quickest;
     let why = format!(
-        "the result depends on other programs: most repetitions of head are {most}, but its quickest one is \
-        faster than base's in {head_faster} of {pairs} pairs; a reserved processor (`cpus`) would settle it"
+        "the result depends on other programs: most repetitions of head are {most}, but head's quickest one \
+        is faster than base's in {head_faster} of {pairs} pairs; reserve a processor for the benchmark \
+        (`cpus`)"
     );
     Reason::too_little("contradictory", why)
 }

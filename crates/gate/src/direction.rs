@@ -85,8 +85,8 @@ pub fn withhold(row: &mut Row) {
     };
     if changed {
         let why = format!(
-            "neither the metric's name nor its unit states whether more or less is better; `better = \"higher\"` or `\"lower\"` in \
-             `[gate.metric.{:?}]` of the policy states it",
+            "neither the metric's name nor its unit states whether more or less is better; set `better = \
+            \"higher\"` or `\"lower\"` in `[gate.metric.{:?}]` of the policy",
             metric.name
         );
         (row.verdict, row.reason) = (Verdict::Inconclusive, Reason::too_little("unknown direction", why));

@@ -279,7 +279,7 @@ pub fn lint_incomplete(base: &Readings, head: &Readings) -> Option<Lint> {
     let unequal = blocks.values().filter(|counts| **counts != (whole, whole)).count();
     (unequal + repeated > 0).then(|| {
         let detail = format!(
-            "blocks with missing processes: {unequal} of {}; schedule positions used by more than one process: {repeated}",
+            "blocks that lack processes: {unequal} of {}; schedule positions with more than one process: {repeated}",
             blocks.len()
         );
         Lint::new(LintCode::IncompleteBlocks, detail)

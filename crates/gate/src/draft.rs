@@ -301,7 +301,8 @@ fn untimed(
             Metric::COMPILE_INSTRUCTIONS,
             "not counted",
             "the compiler's instructions were not counted",
-            "or could not be; measure again with `compile-instructions = true` in [measure], and with valgrind installed",
+            "or the count failed; measure again with `compile-instructions = true` in [measure], and with \
+            valgrind installed",
         ),
     ];
     let lacking = reasons.into_iter().filter_map(|(metric, short, what, why)| {

@@ -151,7 +151,7 @@ impl<'a> Sessions<'a> {
         let row = self.rows.get(&(name, metric.name.as_ref())).filter(|row| row.stored.is_empty())?;
         row.now?;
         let detail = format!(
-            "no stored session measured this benchmark relative to the module that the anchor (IREE {}) executes now",
+            "no stored session has this benchmark's ratio to the anchor's present module (IREE {})",
             anchor.toolchain.version
         );
         Some(Lint::new(LintCode::AnchorChanged, detail))
@@ -360,8 +360,8 @@ pub fn notes(stored: usize, used: usize, is_shifted: bool) -> Vec<String> {
     }
     if is_shifted {
         notes.push(
-            "the values are as measured, but a shift that all benchmarks of a session share is removed from the change \
-             of each row, and judged as a separate row"
+            "values are as measured. The shift that all benchmarks of a session share is removed from each \
+            row's change and judged in a separate row"
                 .to_owned(),
         );
     }
@@ -370,7 +370,7 @@ pub fn notes(stored: usize, used: usize, is_shifted: bool) -> Vec<String> {
 
 /// Describes how a history with an anchor is used.
 pub fn method(anchored: bool) -> Option<String> {
-    anchored.then(|| "times are ratios to the anchor of the same session, block by block".to_owned())
+    anchored.then(|| "times are divided by the anchor's times in the same session, block by block".to_owned())
 }
 
 /// Gathers the evidence of head's session against the history of this row.

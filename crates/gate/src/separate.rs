@@ -70,8 +70,8 @@ fn contradicted(row: &UnpairedRow, tolerance: f64) -> Option<TooLittle> {
     let slowest = row.head.locations.iter().copied().fold(f64::NEG_INFINITY, f64::max) - typical;
     (slowest > tolerance.max(FAR * scale)).then(|| {
         let why = format!(
-            "the slowest process of head takes {:.2} × the time of a typical one, which the declared spread of {:.1} % \
-             does not allow; declare a larger one, or measure at least {LEAST_HEAD_PROCESSES} processes",
+            "the slowest process of head takes {:.2} × the time of a typical one, too much for the declared \
+            spread of {:.1} %; declare a larger spread, or measure at least {LEAST_HEAD_PROCESSES} processes",
             slowest.exp(),
             100.0 * row.known.unwrap_or_default()
         );
@@ -86,8 +86,8 @@ fn assumed(source: SpreadSource, counts: &[UnitCounts; 2], estimated: &Estimated
     let detail = match source {
         SpreadSource::Default if [base.sessions, head.sessions] == [1, 1] => {
             format!(
-                "one session per side; the spread between sessions is assumed to be {between:.1} \
-                 %, estimated from how steady these two are"
+                "one session per side; the spread between sessions is assumed to be {between:.1} %, \
+                estimated from how steady the two sessions are"
             )
         }
         SpreadSource::Default => format!(

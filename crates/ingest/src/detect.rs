@@ -291,7 +291,7 @@ impl FileContent {
             Self::BrokenJson => {
                 "remove comments and trailing commas; `--format-in NAME` names the format of other text"
             }
-            Self::CutJson => "let the tool finish and write it again",
+            Self::CutJson => "let the tool finish and write the file again",
             Self::FailedCommand => "run the benchmark again; a process without results can't be skipped",
             Self::Html => "download the raw file, not the page that shows it",
             Self::Directionless => {

@@ -200,7 +200,8 @@ impl<'a> Driver<'a> {
         let each = self.seconds() / found.probes.len().max(1) as f64;
         let wait = Duration::from_secs_f64((each * probes).clamp(0.0, 1e9));
         self.terminal.note(&format!(
-            "bisecting {}..{}: the change lies in {}..{} with 95 %; likeliest {}; about {probes} comparisons, {} to go",
+            "bisecting {}..{}: the change is in {}..{} with 95 % probability, most likely {}; about {probes} \
+            more comparisons ({})",
             self.name(after + 1),
             self.name(upto),
             self.name(likely.0 + 1),

@@ -164,7 +164,7 @@ fn load(average: &[f64], processors: usize) -> Finding {
     // A measurement needs one processor for itself.
     if minute + 1.0 > processors as f64 {
         let why = "The host is overloaded: more programs are running than there are free processors.";
-        Finding::warning(ID, what, why, "Wait until they end, or measure on an idle machine.")
+        Finding::warning(ID, what, why, "Wait until these programs end, or measure on an idle machine.")
     } else {
         Finding::ok(ID, what)
     }
@@ -189,7 +189,7 @@ fn host_lock() -> Finding {
         Some(who) => Finding::note(
             ID,
             format!("{who} is measuring"),
-            "A run that starts now waits until that one ends, so that each measures alone.",
+            "A run that starts now waits until the current one ends, so that each measures alone.",
             "",
         ),
     }
@@ -223,7 +223,7 @@ fn calibration(context: &CheckContext, testbed: &str) -> Finding {
     // differ.
     let uses_gpu = run.testbed.facts.contains_key("gpu");
     if !uses_gpu && run.testbed.id != testbed {
-        let why = "It was measured on another machine, or this one has changed.";
+        let why = "The calibration was measured on another machine, or this machine has changed.";
         Finding::warning(ID, what, why, FIX)
     } else if days.is_none_or(|days| days > CALIBRATION_DAYS) {
         Finding::warning(ID, what, "The machine may have changed since.", FIX)

@@ -84,7 +84,12 @@ fn load(args: &DoctorArgs) -> (Option<Config>, Option<Finding>) {
         let why = "Tools, targets and the policy can't be checked.";
         return (
             None,
-            Some(Finding::note(ID, what, why, "Name it with --config, or write one with `benchgate init`.")),
+            Some(Finding::note(
+                ID,
+                what,
+                why,
+                "Name the file with --config, or write one with `benchgate init`.",
+            )),
         );
     }
     match config::load(&args.config) {

@@ -76,7 +76,7 @@ async fn git(cancel: &Cancel) -> Result<Finding, CliError> {
         None => Finding::warning(
             ID,
             "git was not found",
-            "benchgate uses it to fetch and push baselines on a branch; `gate --base` works without it.",
+            "benchgate uses git to fetch and push baselines on a branch; `gate --base` works without git.",
             "Install git.",
         ),
     })
@@ -84,8 +84,8 @@ async fn git(cancel: &Cancel) -> Result<Finding, CliError> {
 
 async fn valgrind(needed: bool, cancel: &Cancel) -> Result<Finding, CliError> {
     const ID: &str = "valgrind";
-    let why =
-        "benchgate counts the compiler's instructions with it (`compile-instructions = true` in [measure]).";
+    let why = "benchgate counts the compiler's instructions with valgrind (`compile-instructions = true` in \
+        [measure]).";
     let fix = "Install valgrind (`apt-get install valgrind`).";
     Ok(match version("valgrind", cancel).await? {
         Some(version) => Finding::ok(ID, version),

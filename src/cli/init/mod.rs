@@ -262,7 +262,7 @@ fn from_here(path: &Path) -> PathBuf {
 
 fn already_there(paths: &str) -> CliError {
     CliError::usage(format!("failed to write {paths}: already there; nothing is overwritten"))
-        .hint("move it away, or run init in another folder to compare")
+        .hint("move the existing files away, or run init in another folder to compare")
 }
 
 fn unwritable(path: &Path, error: &std::io::Error) -> CliError {

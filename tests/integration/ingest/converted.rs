@@ -210,7 +210,7 @@ fn a_hyperfine_file_is_written_in_every_format() {
         // hyperfine states only the mean of the processor time, so there are no repetitions to write.
         let said = match format {
             "google-benchmark" => "the format can't store these metrics: cpu-time",
-            _ => "only the mean is kept of the summaries in 2 benchmarks",
+            _ => "only the mean of each summary is kept in 2 benchmarks",
         };
         assert!(outcome.stderr.contains(said), "{}", outcome.stderr);
         let back = ingest::read_detected(world.read("out").as_bytes(), "back").unwrap();
@@ -235,7 +235,7 @@ fn a_refusal_recommends_a_format_only_where_it_keeps_the_evidence() {
     let outcome = world.run(["convert", &summaries, "out.json"]).expect_code(2);
     insta::assert_snapshot!(outcome.stderr.replace(&summaries, "FILE"), @"
     error: failed to write FILE as run-json: the format can't store the spread in the summaries of BM_abs/process_time/real_time
-    hint: `--to google-benchmark` keeps it; `--lossy` leaves it out, and comparing such files may pass where comparing the originals does not
+    hint: `--to google-benchmark` keeps it; `--lossy` leaves this information out; a comparison of such files may then pass although a comparison of the originals does not
     ");
     let mut run = fixture("google_benchmark/aggregates-only.json");
     assert_eq!(ingest::format_that_keeps(&run, NOW), Some(ExportFormat::GoogleBenchmark));

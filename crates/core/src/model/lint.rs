@@ -96,7 +96,8 @@ lint_codes! {
         "Measure on an idle machine; leave at least one processor to the host.";
     HostBusy "host-busy" Note Measuring,
         "The host was overloaded equally while both sides were measured.",
-        "The verdict is valid, but reaching one takes more blocks: measure on an idle machine.";
+        "The verdict is valid, but an overloaded host needs more blocks to reach one: measure on an idle \
+        machine.";
     HighCv "high-cv" Note Measuring,
         "The samples of a process spread widely.",
         "Look for other programs on those processors, lengthen `min-time`, or pin the process (`cpus`) if \
@@ -109,8 +110,9 @@ lint_codes! {
         "Values drift in one direction during the session.",
         "Let the machine warm up or cool down first; paired blocks already cancel slow changes.";
     SlotOrder "slot-order" Note Measuring,
-        "The first process of a pair differs from the second, on both sides.",
-        "The random order keeps the difference from favoring a side; a cool-down between processes removes it.";
+        "The first process of a pair differs from the second, whichever side runs first.",
+        "The random order keeps the difference from favoring a side; a cool-down between processes removes \
+        the difference.";
     Throttled "throttled" Inconclusive,
         "Thermal or power throttling lowered the device's clock during the measurement, more on one side than on the other.",
         "Improve cooling, lower the power limit or lock the clock.";
@@ -119,17 +121,20 @@ lint_codes! {
         "Run nothing else on the device.";
     ClockUnlocked "clock-unlocked" Note Measuring,
         "The device's clock was not locked.",
-        "Allow benchgate to lock it (`lock-clocks = \"base\"`, see https://github.com/benchgate/benchgate/blob/main/docs/gpu-guide.md) or lock it before the job.";
+        "Allow benchgate to lock the clock (`lock-clocks = \"base\"`, see \
+        https://github.com/benchgate/benchgate/blob/main/docs/gpu-guide.md), or lock the clock before the \
+        job.";
     Disturbed "disturbed" Note Measuring,
-        "Another program or a reduced clock disturbed processes of both sides alike, or too few of one side to \
+        "Another program or a reduced clock disturbed both sides alike, or too few processes of one side to \
         affect its result.",
         "Run nothing else on the machine; the finding names the programs.";
     PowerCapped "power-capped" Note Measuring,
         "The device lowered its clock to stay within its power limit.",
-        "No action is needed if it affects both sides; locking the clock below the limit avoids it.";
+        "No action is needed if both sides are affected. To avoid this, lock the clock below the limit.";
     TemperatureDrift "temperature-drift" Note Measuring,
         "The device warmed up or cooled down during the session.",
-        "No action is needed if the sides are paired, because blocks cancel it. Otherwise warm up the device first.";
+        "No action is needed if the sides are paired, because pairing cancels the drift. Otherwise warm up \
+        the device first.";
     ZeroTime "zero-time" Error,
         "A time of zero or less is not a measurement.",
         "Look at the tool's log: a failed row is often printed as 0.";
@@ -138,7 +143,7 @@ lint_codes! {
         "Look at the tool's log; nothing can be concluded from this row.";
     Errored "errored" Error,
         "The tool marked this row as failed.",
-        "Look at the tool's message about this row, if it wrote one, or at its log.";
+        "Look at the tool's message about this row, if there is one, or at the tool's log.";
     Contradictory "contradictory" Error,
         "The numbers contradict other facts about the row (its statistics, units or artifacts), so one of them is wrong.",
         "Measure both sides again without editing or cutting the tool's files; if the finding remains, \
@@ -148,10 +153,11 @@ lint_codes! {
         a counter, or a worse result.",
         "Read the log of head's tool and measure again once the problem is fixed.";
     SkippedRow "skipped-row" Inconclusive Benchmark,
-        "The tool skipped some of this row's repetitions, and these may be the slow ones.",
+        "The tool skipped some of this row's repetitions; the skipped ones may be the slow ones.",
         "Read the tool's message; measure again once nothing is skipped.";
     DuplicateName "duplicate-name" Inconclusive Benchmark,
-        "Several results of one side have the same name but come, or may come, from different benchmarks, so one of them could hide that another is missing.",
+        "Several results of one side have the same name but may come from different benchmarks, so a missing \
+        benchmark could go unnoticed.",
         "Give every benchmark a unique name. Compare several runs of one benchmark as several files: `benchgate compare 'base-*.json' 'head-*.json'`.";
     SeveralPrograms "several-programs" Inconclusive Benchmark,
         "The results of one side come from different commits or programs, so their average describes none of them.",
@@ -166,7 +172,7 @@ lint_codes! {
         "The two sides report this metric in units of different kinds.",
         "Compare files of the same tool and metric.";
     UnknownFlag "unknown-flag" Note,
-        "The tool does not know one of its flags; it ignores such flags silently.",
+        "The tool does not know one of the flags it was given, and ignores unknown flags silently.",
         "Correct the flag's spelling.";
     UnknownUnit "unknown-unit" Error,
         "The unit of this row is unknown to benchgate.",
@@ -182,32 +188,39 @@ lint_codes! {
         "No action is needed if something else differs, such as flags; otherwise pass the results of the other commit.";
     StaleBaseline "stale-baseline" Note,
         "The baseline is old; the machine may have changed since.",
-        "Refresh it: `benchgate baseline update`.";
+        "Refresh the baseline: `benchgate baseline update`.";
     Gradual "gradual" Note,
         "The benchmark got slower by small steps: its newest sessions are slower than its best level since the last acceptance.",
-        "`benchgate baseline show --changes` shows when. Fix it, or accept it: `benchgate baseline accept --why REASON`.";
+        "`benchgate baseline show --changes` shows when. Fix the slowdown, or accept it: `benchgate baseline \
+        accept --why REASON`.";
     Quarantined "quarantined" Inconclusive,
         "Stored sessions have this benchmark, but none of them is part of the baseline: they are quarantined, or older than an accepted change.",
-        "`benchgate baseline show` says why. Accept a session that measured it (`benchgate baseline accept --since SESSION --why REASON`), or store a good one.";
+        "`benchgate baseline show` says why. Accept a session that measured the benchmark (`benchgate \
+        baseline accept --since SESSION --why REASON`), or store a good one.";
     AssumedSpread "assumed-spread" Note Measuring,
-        "The spread between sessions or processes was measured too little or not at all, so a declared or assumed \
-        value was used. It widens the interval, so small changes stay inconclusive.",
-        "Run the tool 21 times on each side, alternately, and give all files: `benchgate compare 'base-*.json' 'head-*.json'`; or, if you have measured how much processes differ, declare it with `--between-cv`: a value that is too small makes noise look like a change. In a suite, run `benchgate noise`.";
+        "Too few sessions or processes were measured to show how much they differ, so a declared or assumed \
+        spread was used. This widens the interval, and small changes stay inconclusive.",
+        "Run the tool 21 times on each side, alternately, and give all files: `benchgate compare \
+        'base-*.json' 'head-*.json'`. If you have measured the spread between processes, you can declare it \
+        instead (`--between-cv`); a value that is too small makes noise look like a change. In a suite, run \
+        `benchgate noise`.";
     TruncatedInput "truncated-input" Inconclusive Benchmark,
-        "The result is not complete: the file ends in the middle of a line, so its last number may be cut, or the program that wrote it crashed, failed or was interrupted.",
+        "The result is incomplete. Either the file ends in the middle of a line, so its last number may be \
+        cut, or the program that wrote the file crashed, failed or was interrupted.",
         "Read the tool's log for a crash or a failed test and measure again; if nothing is missing, end the last \
         line with a newline.";
     DroppedMetric "dropped-metric" Note,
         "An additional metric of this row has values that are not measurements, and was left out.",
         "No action is needed if only the latency matters; otherwise look at the tool's log.";
     WarmupDropped "warmup-dropped" Note Measuring,
-        "The tool's first repetitions compile and warm up, so they were left out, as its own reports do.",
+        "The tool's first repetitions compile and warm up, so they were left out, as in the tool's own \
+        reports.",
         "No action is needed; the detail says how many were left out.";
     WarmupIncluded "warmup-included" Inconclusive,
         "The tool's first repetitions compile and warm up, and too few follow to leave them out.",
         "Repeat more often: `--repeat=10`.";
     RoundedTime "rounded-time" Inconclusive,
-        "The tool printed the time with so few digits that rounding alone exceeds the minimum slowdown that fails.",
+        "The tool printed so few digits of the time that the rounding error may exceed the floor.",
         "Keep JSON or CSV instead of the console's text: `--benchmark_out=result.json`.";
     UnreadLine "unread-line" Note,
         "A line between results was not understood and was left out.",
@@ -223,7 +236,7 @@ lint_codes! {
         "Leave a processor to the host: `cpus = [1]` in `[measure]`.";
     CacheDiscarded "cache-discarded" Note,
         "The content of a cached file had changed since it was stored, so it was created again.",
-        "Check the disk if it happens again.";
+        "Check the disk if this happens again.";
     Unobserved "unobserved" Note,
         "The files that the tools opened could not be observed, so benchmarks whose sides look identical are measured anyway.",
         "Allow seccomp notifications in the container (Docker's default profile does); they need Linux 5.5 on x86-64 or AArch64.";
@@ -239,7 +252,8 @@ lint_codes! {
         "Pass the state in as inputs and out as outputs, or split the function into one that sets up the state and one that is timed.";
     LessAccurate "less-accurate" Note,
         "Head's outputs are within the tolerance, but clearly less accurate than base's.",
-        "Look at what the compiler traded for speed (reduced precision, approximated functions); a tighter `max-error` in `[numerics]` makes it a divergence.";
+        "Look at what the compiler traded for speed (reduced precision, approximated functions); to fail \
+        such a change, lower `max-error` in `[numerics]`.";
     OutputsMoved "outputs-moved" Note,
         "Both sides agree with the reference, but not with each other.",
         "No action is needed if the model is ill-conditioned; otherwise tighten `[numerics]`.";
@@ -248,7 +262,8 @@ lint_codes! {
         "The benchmark was fixed: remove its `[[expect]]`.";
     WorkloadChanged "workload-changed" Inconclusive Benchmark,
         "The two sides were measured with different inputs, devices or runtime settings, so they did different work.",
-        "Change inputs, devices and runtime flags in a separate commit and accept it with a waiver, or give the model or target a new name; later changes are compared with the new ones.";
+        "Change inputs, devices and runtime flags in a separate commit and accept that commit with a waiver, \
+        or rename the model or target. Later changes are then compared with the new settings.";
     ScriptChanged "script-changed" Note,
         "A source file that the command names differs from base's. It may be the program itself, or a file that controls how the program is measured.",
         "Review the change: it must measure the same work. If it is the program, refer to it through `{build}`.";
@@ -256,24 +271,28 @@ lint_codes! {
         "The output of the command has no known format, so its processes were timed as a whole, with their start and end.",
         "Set `format` of the command to the format of its output, or to `whole` if this is intended.";
     KeptState "kept-state" Note,
-        "On both sides, timed calls or processes reuse what earlier ones wrote, so the time to write it is not measured.",
-        "No action is needed for a cache that users have as well; otherwise remove it in `prepare`, or give each call its own inputs.";
+        "On both sides, timed calls or processes reuse data that earlier ones wrote, so writing the data is \
+        not timed.",
+        "No action is needed if users have such a cache too. Otherwise remove the data in `prepare`, or give \
+        each call its own inputs.";
     ReferenceChanged "reference-changed" Note,
         "Head's model or its reference differs from base's, and its outputs changed or could not be compared with \
         base's.",
         "Review the change like code: it decides what counts as correct. To allow it, add a waiver or `changed-reference = \"note\"` in `[numerics]` on the base branch.";
     Fp64ReferenceChanged "fp64-reference-changed" Inconclusive Benchmark,
         "Head was verified with a double-precision reference that base does not have, and such a reference can make a larger error acceptable.",
-        "Add or change `expected-f64` in a separate commit and accept it with a waiver; later changes are compared with the new one.";
+        "Add or change `expected-f64` in a separate commit and accept that commit with a waiver. Later \
+        changes are then compared with the new reference.";
     KernelMoved "kernel-moved" Note Measuring,
         "The time of this kernel changed most, as measured by the profiler in separate processes.",
         "`benchgate explain` lists every kernel of both sides.";
     KernelCode "kernel-code" Note,
-        "Number of kernels in the module that differ from base's, even if they are as fast.",
+        "Number of kernels whose code differs from base's, even if they are equally fast.",
         "`benchgate explain` lists the facts of every kernel that changed.";
     CodeRegressed "code-regressed" Note,
         "The generated code got worse by the rules of `judge = \"code\"`: more spilled registers or scratch memory, a lower occupancy, or no matrix instructions.",
-        "Review the change of the compiler even if the time passes: it may cost more on another shape or device. A target with `judge = \"code\"` fails for it.";
+        "Review the change of the compiler even if the time passes: the new code may cost more on another \
+        shape or device. With `judge = \"code\"`, the target fails.";
     LimitExceeded "limit-exceeded" Note,
         "Head's typical value is beyond an absolute limit of the policy (`[[limit]]`).",
         "Find the change that moved the value beyond the limit (`benchgate baseline show`, `benchgate bisect`), or move the limit in a reviewed change.";
@@ -287,21 +306,23 @@ lint_codes! {
         "The device of this target was absent, so its modules were compiled but not run.",
         "No action is needed if this is expected; if the device must be present, set `required = true` in its [[target]].";
     OtherHost "other-host" Note Measuring,
-        "The host names differ; machines of one model differ by several percent.",
+        "The host names differ, and machines of one model can differ by several percent.",
         "Measure both sides on the same machine, paired in one job.";
     FewSessions "few-sessions" Note,
         "The baseline has too few sessions to show how much sessions differ; an assumed spread was used.",
         "Let the nightly job add sessions, or declare the spread (`between-cv`).";
     AnchorChanged "anchor-changed" Inconclusive,
-        "The anchor or its executed module has changed, so ratios of earlier sessions can't be compared \
-        with those of this one.",
-        "No action is needed: the new history begins with this session. Compare it with the base in one job: `benchgate gate --base REF`.";
+        "The anchor or its executed module has changed, so ratios of earlier sessions can't be compared with \
+        the ratios of this session.",
+        "No action is needed: a new history begins with this session. To compare with the base, measure both \
+        sides in one job: `benchgate gate --base REF`.";
     Intermittent "intermittent" Note,
-        "Head had more slow processes than base, even if its other processes are as fast.",
+        "Head had more slow processes than base, even if head's other processes are as fast as base's.",
         "Look for differences between starts: allocation, placement, autotuning, caches.";
     Unmatched "unmatched" Note,
         "No benchmark of the other side has this name.",
-        "Pair it with its old name (`--rename FROM TO`), or accept that it can't be compared.";
+        "If the benchmark was renamed, pair the two names (`--rename FROM TO`). Otherwise it can't be \
+        compared.";
 }
 
 impl LintCode {

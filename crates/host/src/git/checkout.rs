@@ -42,7 +42,7 @@ impl std::fmt::Display for Notice {
             Self::EscapingLink(path) => {
                 write!(
                     f,
-                    "the link {path:?} leads out of the repository through another one and was left out"
+                    "the link {path:?} leads out of the repository through another link, so it was left out"
                 )
             }
         }

@@ -27,7 +27,7 @@ pub(super) fn write(run: &Run) -> ExportedRun {
     let mut lost = Vec::new();
     if let Some(which) = affected_benchmarks(run, has_summaries) {
         lost.push(format!(
-            "the format stores repetitions, so only the mean is kept of the summaries in {which}"
+            "the format stores repetitions, so only the mean of each summary is kept in {which}"
         ));
     }
     let metrics = run.benchmarks.iter().flat_map(|benchmark| &benchmark.metrics).map(|series| &series.metric);

@@ -79,7 +79,7 @@ pub(super) fn write(run: &Run, now: &str) -> ExportedRun {
     let mut lost = Vec::new();
     if let Some(which) = affected_benchmarks(run, has_summaries) {
         lost.push(format!(
-            "run.json stores repetitions, so only the mean is kept of the summaries in {which}"
+            "run.json stores repetitions, so only the mean of each summary is kept in {which}"
         ));
     }
     let evidence_lost = spread_of_summaries(run).into_iter().collect();

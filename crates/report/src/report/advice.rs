@@ -104,7 +104,8 @@ fn fix(code: LintCode, format: &str) -> &'static str {
         }
         (LintCode::SingleRepetition, "hyperfine-json") => "Repeat: `hyperfine --runs 10`.",
         (LintCode::ZeroTime, "hyperfine-json") => {
-            "The command takes no longer than the start of its shell, which hyperfine subtracts: run it without one (`hyperfine -N`)."
+            "The command takes no longer than starting its shell, and hyperfine subtracts the shell's time: \
+            run the command without a shell (`hyperfine -N`)."
         }
         (LintCode::SingleRepetition, "pytest-benchmark-json") => {
             "Repeat: `pytest --benchmark-min-rounds=10`."
@@ -294,10 +295,9 @@ fn advice(summary: &RunSummary, is_overloaded: bool, repetitions: u64) -> WayOut
         if is_overloaded { "The host was overloaded: stop the other programs on it first. " } else { "" };
     WayOut {
         advice: format!(
-            "{first}More data usually settles the inconclusive rows: measure both programs \
-             alternately with `benchgate pair`, or run each of them {ENOUGH_SESSIONS} times, \
-             alternately and with your own arguments, and compare all files with the options \
-             of this comparison:"
+            "{first}More data usually decides the inconclusive rows. Measure both programs alternately with \
+            `benchgate pair`. Or run each program {ENOUGH_SESSIONS} times, alternately and with your own \
+            arguments, and compare all files with the options of this comparison:"
         ),
         commands: format!(
             "benchgate pair {before}{pair}\n# or\nfor i in $(seq {ENOUGH_SESSIONS}); do\n  {}\n  {}\ndone\n\
@@ -309,7 +309,8 @@ fn advice(summary: &RunSummary, is_overloaded: bool, repetitions: u64) -> WayOut
 }
 
 /// The fix for an assumed spread, if other advice precedes it.
-pub(super) const DECLARE: &str = "If you have measured how much processes differ, declare it, for example `--between-cv 5%`: a value that is too small makes noise look like a change.";
+pub(super) const DECLARE: &str = "If you have measured the spread between processes, declare it, for example \
+    `--between-cv 5%`. A value that is too small makes noise look like a change.";
 
 #[cfg(test)]
 mod tests {

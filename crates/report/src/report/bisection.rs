@@ -366,7 +366,7 @@ fn blocks(file: &BisectionFile) -> Vec<Block<'_>> {
             likeliest.map(|(name, probability)| Text::named(name).say(format!(": {}", percent(probability))));
         blocks.extend([
             Block::Break,
-            Block::Prose("If one change caused it, most probably:".into()),
+            Block::Prose("If a single change caused this, the most probable candidates are:".into()),
             Block::list(candidates),
         ]);
     }

@@ -57,7 +57,8 @@ impl ExchangeReport {
             Sum::AddsUp => format!("the kernels add up: {of}"),
             Sum::Differs => {
                 format!(
-                    "the kernels do not add up: {of}. The machine may have changed during the measurement: repeat it, or measure more blocks (--max-blocks)"
+                    "the kernels do not add up: {of}. The machine may have changed during the measurement: \
+                    repeat the measurement, or measure more blocks (--max-blocks)"
                 )
             }
             Sum::Unknown if missing > 0 => {

@@ -40,8 +40,9 @@ fn conclusion(report: &NoiseReport, block: Option<Duration>) -> Option<String> {
     if let Some(point) = smallest {
         let took = block.map(|block| format!(", {}", duration(block.mul_f64(point.blocks))));
         return Some(format!(
-            "This machine can gate slowdowns of {} and more: with 95 % confidence, they turn red in at least {} of \
-             sessions, after {:.1} blocks a row{}, and unchanged code in at most {}.",
+            "This machine can gate slowdowns of {} and more: with 95 % confidence, such slowdowns turn red \
+            in at least {} of sessions (after {:.1} blocks per row{}), and unchanged code turns red in at \
+            most {}.",
             percent(point.slowdown),
             percent(point.seen.interval().0),
             point.blocks,
@@ -53,8 +54,8 @@ fn conclusion(report: &NoiseReport, block: Option<Duration>) -> Option<String> {
     let slowdown = percent(largest.slowdown);
     Some(if high < ENOUGH_POWER {
         format!(
-            "This machine can't gate slowdowns of {slowdown} yet: with 95 % confidence, they turn red in at most {} of \
-             sessions. Stop other programs, lengthen `min-time`, or raise `max-blocks`.",
+            "This machine can't gate slowdowns of {slowdown} yet: with 95 % confidence, such slowdowns turn \
+            red in at most {} of sessions. Stop other programs, lengthen `min-time`, or raise `max-blocks`.",
             percent(high)
         )
     } else {

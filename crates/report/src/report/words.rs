@@ -77,7 +77,7 @@ pub(super) fn reason(row: &Row) -> Words {
         }
         Reason::Tail => Words::new(
             "more stalls",
-            uneven(row, "rare repetitions of head take many times as long, so that its mean is worse"),
+            uneven(row, "rare repetitions of head take many times as long, which makes head's mean worse"),
         ),
         Reason::Exact => exact(row),
         Reason::ExpectedFailure { failure, reason } => {
@@ -115,10 +115,11 @@ pub(super) fn reason(row: &Row) -> Words {
         Reason::FailsAtHead { stage, why } if row.verdict == Verdict::Regressed => {
             Words::new(format!("{stage} fails"), format!("{stage} fails only at head")).with(why)
         }
-        Reason::FailsAtHead { stage, why } => {
-            Words::new(format!("{stage} fails"), format!("{stage} fails at head, so it can't be compared"))
-                .with(why)
-        }
+        Reason::FailsAtHead { stage, why } => Words::new(
+            format!("{stage} fails"),
+            format!("{stage} fails at head, so the benchmark can't be compared"),
+        )
+        .with(why),
         Reason::FailsAtBase { stage, why } => Words::new(
             format!("{stage} failed at base"),
             format!("{stage} fails at base, so there is nothing to compare head with"),
@@ -361,8 +362,8 @@ fn room_for_both(row: &Row, bounds: &str) -> String {
     let floor = floor(row);
     if is_beyond_floor(row) {
         return format!(
-            "the interval{bounds} lies beyond the floor of {floor}, but the test over the whole suite is not certain enough \
-             to fail it"
+            "the interval{bounds} lies beyond the floor of {floor}, but the test over the whole suite is not \
+            certain enough to fail the row"
         );
     }
     let tolerance = tolerance(row);
@@ -523,8 +524,8 @@ fn wrong_output(verification: Option<&Verification>) -> (String, String) {
         };
         let (mismatched, elements) = (distance.mismatched, distance.elements);
         // The verifier's own message usually begins with the count.
-        let counted = |why: &String| why.contains(&format!("{mismatched} of {elements} elements"));
-        if first.why.as_ref().is_some_and(counted) {
+        let states_the_count = |why: &String| why.contains(&format!("{mismatched} of {elements} elements"));
+        if first.why.as_ref().is_some_and(states_the_count) {
             sentence.push_str(&format!(" ({metrics})"));
         } else {
             sentence.push_str(&format!(
@@ -532,7 +533,8 @@ fn wrong_output(verification: Option<&Verification>) -> (String, String) {
             ));
         }
         if distance.non_finite > 0 {
-            sentence.push_str(&format!("; non-finite values: {}", distance.non_finite));
+            let non_finite = usize::try_from(distance.non_finite).unwrap_or(usize::MAX);
+            sentence.push_str(&format!("; {}", counted(non_finite, "non-finite value")));
         }
     }
     if failed.len() > 1 {

@@ -43,11 +43,12 @@ impl Unstable<'_> {
     /// Describes the observation, as the rest of a sentence about the benchmark.
     pub fn sentence(&self) -> String {
         format!(
-            "in {} of {} since {}, a process was slow (typically {}); the rate of the suite's other benchmarks is {}",
+            "a process was slow (typically {}) in {} of {} since {}; in the suite's other benchmarks, in {} \
+            of sessions",
+            change(self.ratio),
             self.slow,
             counted(self.sessions, "session"),
             day(self.since),
-            change(self.ratio),
             percent(self.others)
         )
     }

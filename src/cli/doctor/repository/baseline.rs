@@ -145,8 +145,8 @@ fn owners(root: &Path, config: &Config) -> Option<Finding> {
         Finding::note(
             ID,
             format!("{file} has no code owner"),
-            "It holds floors, tolerances and waivers. A pull request is judged by the base's copy, so a \
-            merged change to this file can loosen the gate for later pull requests.",
+            "The file holds floors, tolerances and waivers. A pull request is judged by the base's copy, so \
+            a merged change to this file can loosen the gate for later pull requests.",
             "Add a line for it to .github/CODEOWNERS.",
         )
     })
@@ -162,7 +162,8 @@ fn clocks(config: &Config) -> Option<Finding> {
         None => Finding::note(
             ID,
             "the GPU's clock is not locked",
-            "It changes with temperature and power, so detecting the same effect takes more processes.",
+            "The clock changes with temperature and power, so detecting the same effect takes more \
+            processes.",
             "Set `lock-clocks = \"base\"` in `[measure]`, if the runner is allowed to lock it.",
         ),
     })

@@ -68,7 +68,8 @@ pub(super) fn draw(chart: &MemoryChart, theme: Theme) -> String {
     let step_seconds = round_seconds(offset / 6.0);
     let mut svg = Svg::new(HEIGHT, theme);
     let title = "Memory over the run";
-    let subtitle = "one process after another, as steps if its stages were measured, otherwise its peak";
+    let subtitle = "processes one after another: memory after each stage if stages were measured, otherwise \
+        the peak";
     svg.title(MARGIN, title, subtitle);
     let step = round_bytes(most / 4.0);
     let top = (most / step).ceil() * step;
