@@ -167,7 +167,8 @@ impl BuiltFrom<'_> {
             below.map(|it| head.sources[1].join(it)).any(|folder| is_made(&folder) || holds_tools(&folder))
         };
         let names = by_head.used.iter().filter_map(|path| {
-            let is_older = by_head.found.get(path).is_some_and(|at| *at < head.began);
+            // Builds of head's other commands run after base's.
+            let is_older = by_head.found.get(path).is_some_and(|at| *at < base.began);
             let name =
                 head.name_in_sources(self.host, path).filter(|_| is_older && !by_base.used.contains(path))?;
             (!base.sources[0].join(&name).exists() && !is_in_tools(&name)).then_some(name)

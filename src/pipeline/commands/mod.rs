@@ -46,6 +46,7 @@ use filter::EVERYTHING;
 pub(super) use guard::{GuardedFiles, GuardedFolders};
 use named::NamedFiles;
 pub(super) use observed::observe;
+use observed::observed_process;
 use outputs::KeptOutputs;
 pub(super) use outputs::compare_outputs;
 pub(super) use reading::{CommandOutput, read};
@@ -408,8 +409,8 @@ impl PreparedCommand {
         if let Some(failed) = self.prepare(host, log).await? {
             return Ok(failed);
         }
-        let start = self.start(output, EVERYTHING).capture_stdout();
-        let start = Command { observed: is_observed, ..start.log(log) };
+        let start = self.start(output, EVERYTHING).capture_stdout().log(log);
+        let start = if is_observed { observed_process(start) } else { start };
         let mut finished = host.run(&start.cpus(host.cpus_for(&self.spec.device))).await?;
         self.keep_outputs(&finished, true)?;
         if let Some(opened) = finished.opened.take() {

@@ -18,7 +18,7 @@ use crate::pipeline::candidates::PreparedSide;
 use crate::pipeline::host::Host;
 use crate::pipeline::journal::Journal;
 use crate::pipeline::trace::file_state;
-use crate::process::{Exit, Finished, Opened};
+use crate::process::{Command, Exit, Finished, Opened};
 
 use super::built_from::BuiltFrom;
 use super::filter::EVERYTHING;
@@ -131,14 +131,14 @@ impl PreparedCommand {
         let seen = |finished: Finished| finished.opened.filter(|_| finished.exit == Exit::Success);
         let mut observed = ObservedProcess::default();
         if let Some(line) = &self.spec.prepare {
-            let line = self.line(line, Path::new(""), EVERYTHING).log(log).observed();
+            let line = observed_process(self.line(line, Path::new(""), EVERYTHING).log(log));
             observed.prepared_with = seen(host.run(&line).await?).map(|opened| {
                 observed.opened.join(opened.clone());
                 let old = opened.read.iter().filter(|path| written(path).is_none_or(|at| at < since));
                 old.filter_map(|path| self.name_in_sources(host, path)).collect()
             });
         }
-        let start = self.start(output, EVERYTHING).capture_stdout().log(log).observed();
+        let start = observed_process(self.start(output, EVERYTHING).capture_stdout().log(log));
         let finished = host.run(&start.cpus(host.cpus_for(&self.spec.device))).await?;
         self.keep_outputs(&finished, true)?;
         observed.reused = seen(finished).map(|opened| {
@@ -213,6 +213,13 @@ impl PreparedCommand {
         }
         without_digits(path.parent().unwrap_or(path))
     }
+}
+
+/// Observes a process that is not timed. Each of its calls waits for the supervisor, on a busy machine for up
+/// to a millisecond, so it may take longer than the configuration allows other processes.
+pub(super) fn observed_process(command: Command) -> Command {
+    const SLOWER: u32 = 4;
+    Command { timeout: command.timeout * SLOWER, ..command }.observed()
 }
 
 /// Returns whether Python itself wrote a file since `since`, or made the folder, to compile a source file that

@@ -111,6 +111,9 @@ fn a_head_that_takes_a_file_away_from_base_is_never_green() {
     let tuned =
         "if [ -e $HOME/.cache/app/tuned ]; then cat $HOME/.cache/app/tuned >&2; else sleep 0.01; fi; rows";
     let warmed = CONFIG.replace("warmup = 0", "warmup = 1");
+    let again = "python3 -c 'import os; t = os.environ[\"HOME\"] + \"/tuned\"; open(t + \".new\", \"w\").close(); \
+                 os.replace(t + \".new\", t); open(t)'; rows";
+    is_accepted("a file that each process makes", &Change::new(again, &warmed).strictly());
     let remove = "rm -f $HOME/.cache/app/tuned";
     let change = Change::new(tuned, &warmed);
     cache(&change);

@@ -91,11 +91,9 @@ impl Notes {
 
     /// Notes that the content of a file may be used under another name.
     pub(super) fn take(&mut self, path: &Path) {
-        if !self.opened.used.contains(path)
-            && !self.made.contains(path)
-            && !is_kernels(path)
-            && path.is_file()
-        {
+        let is_known = self.opened.used.contains(path) || self.made.contains(path) || is_kernels(path);
+        let is_made = || inode(path).is_some_and(|inode| self.carried.contains(&inode));
+        if !is_known && path.is_file() && !is_made() {
             self.opened.used.insert(path.to_owned());
         }
     }
