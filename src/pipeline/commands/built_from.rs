@@ -151,7 +151,7 @@ impl BuiltFrom<'_> {
             let is_program = head.files.contains(of_head) || [of_base, of_head].iter().any(|it| is_code(it));
             let name = of_head.strip_prefix(head.build_folder()?).ok().filter(|_| at_base != at_head && !is_program)?;
             let detail = format!(
-                "the processes read `{}` in {{build}}, which has {at_base} bytes at base and {at_head} at head",
+                "the processes read `{}` in {{build}}; this file has {at_base} bytes at base and {at_head} at head",
                 shown(&name.to_string_lossy())
             );
             Some(Lint::new(LintCode::ScriptChanged, detail))

@@ -156,7 +156,7 @@ fn data_that_the_builds_made_differently_is_noted() {
     let change = Change::empty();
     change.0.write("data", "1234");
     change.begin("cat \"${0%/*}/data\" >&2; rows", &config);
-    let note = "`data` in {build}, which has 4 bytes at base and";
+    let note = "`data` in {build}; this file has 4 bytes at base and";
     assert!(!says(&change.strictly(), note));
     change.0.write("data", "12");
     let outcome = change.strictly();

@@ -310,7 +310,7 @@ impl Families {
                 _ => family.counters.iter().position(|column| column.name == name),
             };
             let known = known.unwrap_or_else(|| {
-                // A row with more names is an attack.
+                // No honest tool prints more counters, so further names share the last column and make it unusable.
                 if family.counters.len() < MAX_COUNTERS {
                     family.counters.push(MetricColumn {
                         name: name.into_owned(),

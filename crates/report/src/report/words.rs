@@ -327,7 +327,7 @@ pub(super) fn assumed_spread<'a>(rows: impl Iterator<Item = &'a Row> + Clone) ->
             let seen = range(assumed.filter_map(|assumed| assumed.disturbance));
             let from = seen.map_or_else(
                 || "nothing shows how steady the machine was".to_owned(),
-                |seen| format!("the repetitions of this comparison vary, or wait for other work, by {seen}"),
+                |seen| format!("the repetitions drift or lose time to other programs; the larger of the two is {seen}"),
             );
             format!(
                 "one session per side can't show how much sessions vary, so a standard deviation \
@@ -379,8 +379,8 @@ pub(super) fn at_an_end(row: &Row) -> &'static str {
     let style = Style::for_ratio(estimate.ratio);
     let [change, low, high] = [estimate.ratio, interval.low, interval.high].map(|one| changed_by(one, style));
     match (change == low, change == high) {
-        (true, false) => "; the printed change is the most frequent value, and all other values are larger",
-        (false, true) => "; the printed change is the most frequent value, and all other values are smaller",
+        (true, false) => "; hardly any difference between repetitions of head and base is below the most frequent one, which is the printed change",
+        (false, true) => "; hardly any difference between repetitions of head and base is above the most frequent one, which is the printed change",
         _ => "",
     }
 }
