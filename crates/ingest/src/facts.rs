@@ -165,6 +165,9 @@ const ERRORS: &str =
     "error errors exception failure failures failed fault crash crashed traceback aborted oom";
 const OF_ERRORS: &str = "message msg text type code count num reason detail details last runtime compile compiler build run is has did";
 
+/// Other words after `no` in a field for error messages that states none.
+const NOTHING: &str = "problem problems issue issues warning warnings fail fails mismatch mismatches";
+
 /// Names of fields for remarks, which a person or a program writes.
 const REMARKS: &str = "note notes comment comments remark remarks label log stderr";
 
@@ -318,7 +321,8 @@ pub(super) fn failure(name: &str, value: &str) -> Option<String> {
         && !(said.len() > 1 && matches!(said.first(), Some(&("no" | "without"))));
     let is_fine = || {
         is_in("false no ok success succeeded passed pass none", &said.join(" "))
-            || matches!(said.as_slice(), ["no" | "without", ..])
+            // Not `no device`.
+            || matches!(said.as_slice(), ["no" | "without", what, ..] if is_in(ERRORS, what) || is_in(NOTHING, what))
             // An error bar.
             || value.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '±' | '+' | '-'))
     };
