@@ -458,7 +458,7 @@ fn consequences(sessions: &AcceptedSessions) -> String {
         let counts: Vec<String> =
             causes.chunk_by(|a, b| a == b).map(|same| format!("{} {}", same.len(), same[0])).collect();
         text.push_str(&format!(
-            "released, but not for a slowdown ({}): {name}: {}\n",
+            "released although not quarantined for a slowdown ({}): {name}: {}\n",
             counts.join(", "),
             listed(reasons)
         ));
@@ -477,9 +477,7 @@ fn consequences(sessions: &AcceptedSessions) -> String {
             "in later sessions, an acceptance releases only slowdowns; to accept one of these results, name its session with `--since SESSION`\n",
         );
     }
-    text.push_str(
-        "sessions that are stored from now on are compared with these, and can be quarantined again\n",
-    );
+    text.push_str("later sessions are compared with the accepted ones, and can be quarantined again\n");
     text
 }
 

@@ -130,7 +130,7 @@ fn row_reason(row: &Row) -> Option<(QuarantineCause, String)> {
         }
         (Verdict::Inconclusive, Reason::TooLittle(lacking)) => (Undecided, lacking.why.clone()),
         (Verdict::Inconclusive, Reason::Stability) => {
-            (Undecided, "it was slow in more processes than in the stored sessions".to_owned())
+            (Undecided, "more of its processes were slow than in the stored sessions".to_owned())
         }
         (Verdict::Inconclusive, Reason::Tail) => {
             (Undecided, "more of its repetitions stalled than in the stored sessions".to_owned())

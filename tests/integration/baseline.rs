@@ -487,12 +487,12 @@ fn an_acceptance_says_which_sessions_it_releases_and_which_stay_in_quarantine() 
     released from quarantine: 20261011T120000Z-[DIGEST], 20261012T120000Z-[DIGEST]
     still in quarantine: 20261013T120000Z-[DIGEST]: the whole run: unverified: the sources differed from their commit
     in later sessions, an acceptance releases only slowdowns; to accept one of these results, name its session with `--since SESSION`
-    sessions that are stored from now on are compared with these, and can be quarantined again
+    later sessions are compared with the accepted ones, and can be quarantined again
     ");
     insta::assert_snapshot!(accepted(&world, "ddddddd"), @"
     released from quarantine: 20261013T120000Z-[DIGEST]
-    released, but not for a slowdown (1 unverified): 20261013T120000Z-[DIGEST]: the whole run: unverified: the sources differed from their commit
-    sessions that are stored from now on are compared with these, and can be quarantined again
+    released although not quarantined for a slowdown (1 unverified): 20261013T120000Z-[DIGEST]: the whole run: unverified: the sources differed from their commit
+    later sessions are compared with the accepted ones, and can be quarantined again
     ");
 }
 
@@ -536,8 +536,8 @@ fn an_acceptance_that_releases_wrong_outputs_says_so() {
     world.run(["baseline", "update"]).expect_code(13);
     insta::assert_snapshot!(accepted(&world, "bbbbbbb"), @"
     released from quarantine: 20261011T120000Z-[DIGEST]
-    released, but not for a slowdown (1 diverged): 20261011T120000Z-[DIGEST]: mlp/cpu/main: diverged: its outputs are wrong
-    sessions that are stored from now on are compared with these, and can be quarantined again
+    released although not quarantined for a slowdown (1 diverged): 20261011T120000Z-[DIGEST]: mlp/cpu/main: diverged: its outputs are wrong
+    later sessions are compared with the accepted ones, and can be quarantined again
     ");
 }
 
@@ -551,13 +551,13 @@ fn an_acceptance_that_releases_nothing_says_why() {
     the acceptance releases no session from quarantine
     released by an earlier acceptance: 20261012T120000Z-[DIGEST]
     older than an accepted session, so not part of the baseline: 20261011T120000Z-[DIGEST]
-    sessions that are stored from now on are compared with these, and can be quarantined again
+    later sessions are compared with the accepted ones, and can be quarantined again
     ");
     let quiet = World::new();
     update(&quiet, 1, 'a', 100.0);
     insta::assert_snapshot!(accepted(&quiet, "aaaaaaa"), @"
     the acceptance releases no session from quarantine
     none of the accepted sessions is in quarantine
-    sessions that are stored from now on are compared with these, and can be quarantined again
+    later sessions are compared with the accepted ones, and can be quarantined again
     ");
 }

@@ -340,7 +340,7 @@ fn kept_state(base: &ObservedProcess, head: &ObservedProcess) -> Option<Lint> {
     };
     if let Some(kind) = by_head.memory.difference(&by_base.memory).next() {
         return other_work(format!(
-            "head's processes use {kind}, which keep results for later ones, but base's don't"
+            "head's processes use {kind}, which keep results for later processes; base's processes don't use them"
         ));
     }
     let memory = by_head.memory.intersection(&by_base.memory).next();
@@ -354,7 +354,7 @@ fn kept_state(base: &ObservedProcess, head: &ObservedProcess) -> Option<Lint> {
     if let Some(path) = only {
         let path = shown(&path.to_string_lossy());
         return other_work(format!(
-            "head's processes read `{path}`, which was written during the run, but base's don't"
+            "head's processes read `{path}`, which was written during the run; base's processes don't read it"
         ));
     }
     let both = by_head
@@ -365,7 +365,8 @@ fn kept_state(base: &ObservedProcess, head: &ObservedProcess) -> Option<Lint> {
         format!("processes of both sides read files of earlier processes, such as `{path}`")
     });
     let memory = || {
-        memory.map(|kind| format!("processes of both sides use {kind}, which keep results for later ones"))
+        memory
+            .map(|kind| format!("processes of both sides use {kind}, which keep results for later processes"))
     };
     file.or_else(memory).map(|detail| Lint::new(LintCode::KeptState, detail))
 }

@@ -152,7 +152,9 @@ fn an_estimate_at_an_end_of_its_interval_is_explained() {
     let text = terminal(&View::new(&comparison, None), WIDE);
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        text.contains("; hardly any difference between repetitions of head and base is above the most frequent one"),
+        text.contains(
+            "; hardly any difference between repetitions of head and base is above the most frequent one"
+        ),
         "{text}"
     );
 }

@@ -379,8 +379,12 @@ pub(super) fn at_an_end(row: &Row) -> &'static str {
     let style = Style::for_ratio(estimate.ratio);
     let [change, low, high] = [estimate.ratio, interval.low, interval.high].map(|one| changed_by(one, style));
     match (change == low, change == high) {
-        (true, false) => "; hardly any difference between repetitions of head and base is below the most frequent one, which is the printed change",
-        (false, true) => "; hardly any difference between repetitions of head and base is above the most frequent one, which is the printed change",
+        (true, false) => {
+            "; hardly any difference between repetitions of head and base is below the most frequent one, which is the printed change"
+        }
+        (false, true) => {
+            "; hardly any difference between repetitions of head and base is above the most frequent one, which is the printed change"
+        }
         _ => "",
     }
 }
