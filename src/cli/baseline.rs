@@ -6,19 +6,17 @@ use crate::config::{self, Config, Store};
 use crate::exit_code::ExitCode;
 use crate::gate::{self, CompareOptions, Comparison, Reason, Row};
 use crate::git::Repository;
-use crate::model::{BenchmarkGlob, LintCode, Run, SideName, Verdict, counted};
-use crate::record::{AcceptanceFile, QuarantineCause, QuarantineRecord, RunFile};
+use crate::model::{LintCode, Run, SideName, Verdict, counted};
+use crate::record::{QuarantineCause, QuarantineRecord, RunFile};
 use crate::report::{self, TerminalOptions, View};
-use crate::store::{
-    self, Acceptance, AcceptedSessions, BaselineFolder, Files, Lineage, LoadedFile, StoreError, Stored,
-    UpdateOptions, Updated,
-};
+use crate::store::{self, Files, Lineage, StoreError, UpdateOptions, Updated};
 
 use super::backend_args::BackendArgs;
+use super::baseline_accept::{Accept, absent, accept, accept_command, loaded};
 use super::policy_args::PolicyArgs;
 use super::rendering::{ComparisonArgs, RunFileArgs};
 use super::session::{MeasureArgs, side, with_anchor};
-use super::store_args::{ShelfArgs, StoreArgs, StoreAt, StorePlace, no_match, quoted, runner, say_faults};
+use super::store_args::{ShelfArgs, StoreArgs, StoreAt, StorePlace, runner, say_faults};
 use super::{CliError, Terminal, baseline_show, choices, inputs, job, reading, reporting, runtime};
 
 /// Store runs, show them, and accept changes
@@ -90,34 +88,6 @@ struct Diff {
     report: ComparisonArgs,
     #[command(flatten)]
     policy: PolicyArgs,
-}
-
-/// Accept a change
-///
-/// Later runs are no longer compared with sessions before --since. Regressed sessions from --since until now join
-/// the baseline; later regressed sessions are excluded again.
-#[derive(Debug, clap::Args)]
-struct Accept {
-    #[command(flatten)]
-    shelf: ShelfArgs,
-    /// First session after the change, given as a prefix of its file name or commit hash [default: the newest]
-    #[arg(long, value_name = "RUN")]
-    since: Option<String>,
-    /// Only benchmarks that match; the acceptance records the pattern
-    #[arg(long, value_name = "GLOB")]
-    benchmark: Option<String>,
-    /// Reason for the acceptance
-    #[arg(long, value_name = "TEXT")]
-    why: String,
-    /// Last day of the acceptance; later, the sessions stored under it leave the baseline
-    #[arg(long, value_name = "YYYY-MM-DD")]
-    expires: Option<jiff::civil::Date>,
-    /// Withdraw the acceptance with this --since and --benchmark: the sessions stored under it leave the baseline
-    #[arg(long, conflicts_with = "expires", requires = "since")]
-    withdraw: bool,
-    /// Person who accepts the change [default: git's user.name, or $USER]
-    #[arg(long, value_name = "NAME", env = "GITHUB_ACTOR")]
-    who: Option<String>,
 }
 
 /// Remove old runs, but never accepted ones
@@ -254,13 +224,25 @@ fn update(
         terminal.print(&report::terminal(&View::new(comparison, None), options));
     }
     terminal.say(&said);
-    if !updated.quarantine.is_empty() {
-        terminal.say(
-            "quarantined results are excluded from the baseline; if the changes are intended, this command releases the results of this session:\n",
-        );
-        // The command is printed without wrapping, so that it can be copied.
-        let command = accept_command(&file, &updated.path, place);
+    let absent = absent(&file, args.side, &updated.quarantine);
+    // The commands are printed without wrapping, so that they can be copied.
+    let advise = |reason: &str, benchmark: Option<&str>| {
+        terminal.say(reason);
+        let command = accept_command(&file, &updated.path, place, benchmark);
         terminal.print(&format!("  {}\n", report::clean(&command)));
+    };
+    if updated.quarantine.len() > absent.len() {
+        let reason = "quarantined results are excluded from the baseline; if the changes are intended, this command releases the results of this session:\n";
+        advise(reason, None);
+    }
+    if !absent.is_empty() {
+        let names: Vec<String> = absent.iter().map(|name| globset::escape(name)).collect();
+        let glob =
+            if let [one] = names.as_slice() { one.clone() } else { format!("{{{}}}", names.join(",")) };
+        advise(
+            "if the benchmarks that were not measured are gone on purpose, this command accepts that:\n",
+            Some(&glob),
+        );
     }
     if args.github {
         let red = updated.quarantine.iter().filter(|reason| reason.cause == QuarantineCause::Regressed);
@@ -306,14 +288,6 @@ fn outcome(updated: &Updated, place: &str) -> String {
     text
 }
 
-/// The command that accepts the session that was stored at `path`.
-fn accept_command(file: &RunFile, path: &str, place: &StorePlace) -> String {
-    let session = Path::new(path).file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let shelf = quoted(&[file.suite.clone(), "--testbed".to_owned(), file.testbed.id.clone()]);
-    let since = quoted(&["--since".to_owned(), session]);
-    format!("benchgate baseline accept {shelf} {} {since} --why REASON", place.options())
-}
-
 /// The exit code of the worst quarantine reason, in the same order as for verdicts.
 fn code_of(quarantine: &[QuarantineRecord]) -> ExitCode {
     let has = |cause| quarantine.iter().any(|reason| reason.cause == cause);
@@ -348,192 +322,6 @@ fn diff(args: &Diff, files: &dyn Files, terminal: &Terminal) -> Result<ExitCode,
     report::withhold(&mut comparison, args.report.disclose.unwrap_or_default());
     args.report.write(&comparison, None, destination, terminal)?;
     Ok(comparison.exit_code)
-}
-
-fn accept(
-    args: &Accept,
-    files: &mut dyn Files,
-    repository: Option<&Repository>,
-    terminal: &Terminal,
-) -> Result<ExitCode, CliError> {
-    let shelf = args.shelf.open(files)?;
-    let today = runtime::today();
-    if let Some(day) = args.expires.filter(|day| day.to_string() < today) {
-        return Err(CliError::usage(format!("the expiry date {day} is in the past")));
-    }
-    let user = || std::env::var("USER").ok().filter(|user| !user.is_empty());
-    let known = args.who.clone().filter(|who| !who.is_empty());
-    let known = known.or_else(|| repository.and_then(Repository::user_name)).or_else(user);
-    let who = known.ok_or_else(|| {
-        CliError::usage("the name of the person who accepts this is unknown")
-            .hint("give it with --who NAME, or set git's user.name")
-    })?;
-    let newest = shelf.newest(files).next().transpose()?.ok_or_else(|| StoreError::NoSuchRun {
-        what: "a run to accept".to_owned(),
-        why: format!("{} is empty", shelf.folder),
-    })?;
-    let (suite, testbed) = identity(&shelf, files, &newest, args.benchmark.as_deref())?;
-    let now = jiff::Timestamp::now();
-    let until = if args.withdraw {
-        require_in_force(args, &shelf, files)?;
-        // A withdrawal is an acceptance that has ended, so that files are only ever added.
-        let today = now.to_zoned(jiff::tz::TimeZone::UTC).date();
-        let yesterday = today.yesterday().map_err(|error| CliError::internal(error.to_string()))?;
-        Some(yesterday)
-    } else {
-        args.expires
-    };
-    let acceptance = Acceptance {
-        suite,
-        testbed,
-        from: args.since.clone(),
-        benchmark: args.benchmark.clone(),
-        who,
-        why: args.why.clone(),
-        until,
-        created: now.to_string(),
-        benchgate: benchgate_core::VERSION.to_owned(),
-    };
-    let (path, from) = store::accept(files, acceptance)?;
-    let what = args.benchmark.as_deref().unwrap_or("every benchmark");
-    if args.withdraw {
-        terminal.say(&format!(
-            "withdrew the acceptance of {what} from {from} on, in {path}\nthe sessions that were stored under it are no \
-             longer part of the baseline, and the next ones are compared with those before it\n"
-        ));
-        return Ok(ExitCode::Pass);
-    }
-    let until = args.expires.map_or_else(String::new, |day| format!(" until {day}"));
-    terminal.say(&format!("accepted {what} from {from} on{until}, in {path}\n"));
-    let sessions = AcceptedSessions::read(files, &shelf, &path, &from, now)?;
-    say_faults(&sessions.faults, terminal);
-    terminal.say(&consequences(&sessions));
-    Ok(ExitCode::Pass)
-}
-
-/// Checks that the acceptance to withdraw exists. The error names the existing ones.
-fn require_in_force(args: &Accept, shelf: &BaselineFolder, files: &dyn Files) -> Result<(), CliError> {
-    let from = shelf.find(files, args.since.as_deref().unwrap_or_default())?;
-    let is_meant = |accepted: &AcceptanceFile| {
-        accepted.from == from.as_str()
-            && accepted.benchmark.as_ref().map(BenchmarkGlob::as_str) == args.benchmark.as_deref()
-    };
-    if shelf.acceptances.iter().any(|(_, accepted)| is_meant(accepted)) {
-        return Ok(());
-    }
-    let what = args.benchmark.as_deref().unwrap_or("every benchmark");
-    let error =
-        CliError::usage(format!("no acceptance of {what} from {from} on is in force in {}", shelf.folder));
-    let others = shelf.acceptances.iter().map(|(_, accepted)| {
-        let glob = accepted.benchmark.as_ref();
-        let benchmark = glob
-            .map_or_else(String::new, |glob| format!(" --benchmark {}", quoted(&[glob.as_str().to_owned()])));
-        format!("--since {}{benchmark}", accepted.from)
-    });
-    let others: Vec<String> = others.collect();
-    Err(if others.is_empty() { error } else { error.hint(format!("in force: {}", others.join(", "))) })
-}
-
-/// Describes which sessions an acceptance releases from quarantine, and why it does not release the others.
-fn consequences(sessions: &AcceptedSessions) -> String {
-    let mut text = String::new();
-    let line = |what: &str, names: &[store::RunName]| {
-        let names: Vec<&str> = names.iter().map(store::RunName::as_str).collect();
-        if names.is_empty() { String::new() } else { format!("{what}: {}\n", names.join(", ")) }
-    };
-    text.push_str(&line("released from quarantine", &sessions.released));
-    if sessions.released.is_empty() {
-        let AcceptedSessions { held, already, past, accepted, .. } = sessions;
-        text.push_str("the acceptance releases no session from quarantine\n");
-        text.push_str(&line("released by an earlier acceptance", already));
-        text.push_str(&line("older than an accepted session, so not part of the baseline", past));
-        // If another acceptance replaces this one, no session is read and `accepted` is 0.
-        if *accepted > 0 && held.is_empty() && already.is_empty() && past.is_empty() {
-            text.push_str("none of the accepted sessions is in quarantine\n");
-        }
-    }
-    for (name, reasons) in &sessions.faulty {
-        let mut causes: Vec<String> = reasons.iter().map(|reason| reason.cause.to_string()).collect();
-        causes.sort_unstable();
-        let counts: Vec<String> =
-            causes.chunk_by(|a, b| a == b).map(|same| format!("{} {}", same.len(), same[0])).collect();
-        text.push_str(&format!(
-            "released although not quarantined for a slowdown ({}): {name}: {}\n",
-            counts.join(", "),
-            listed(reasons)
-        ));
-    }
-    for (name, reasons) in &sessions.held {
-        text.push_str(&format!("still in quarantine: {name}: {}\n", listed(reasons)));
-    }
-    for name in &sessions.not_measured {
-        let glob = quoted(&[globset::escape(name)]);
-        text.push_str(&format!(
-            "not accepted: {name}: it was not measured in this session, so it keeps its history (to accept that it is gone: `--benchmark {glob}`)\n"
-        ));
-    }
-    if !sessions.held.is_empty() {
-        text.push_str(
-            "in later sessions, an acceptance releases only slowdowns; to accept one of these results, name its session with `--since SESSION`\n",
-        );
-    }
-    text.push_str("later sessions are compared with the accepted ones, and can be quarantined again\n");
-    text
-}
-
-/// The quarantine reasons of a session. Only the first ones are named.
-fn listed(reasons: &[QuarantineRecord]) -> String {
-    const NAMED: usize = 2;
-    let said = reasons.iter().take(NAMED).map(|reason| {
-        let whom = reason.benchmark.as_deref().unwrap_or("the whole run");
-        format!("{whom}: {}: {}", reason.cause, reason.why)
-    });
-    let more = (reasons.len() > NAMED).then(|| format!("{} more", reasons.len() - NAMED));
-    said.chain(more).collect::<Vec<_>>().join("; ")
-}
-
-fn loaded(shelf: &BaselineFolder, files: &dyn Files, name: &store::RunName) -> Result<Stored, CliError> {
-    match shelf.load(files, name)? {
-        LoadedFile::Run(stored) => Ok(stored),
-        LoadedFile::Unusable(fault) => {
-            Err(CliError::input(format!("failed to read {}: {}", fault.path, fault.why))
-                .hint("`benchgate baseline verify` lists every damaged file"))
-        }
-    }
-}
-
-/// The number of sessions that are searched for the benchmark named in an acceptance.
-const RECENT: usize = 100;
-
-/// The names of the suite and the testbed, which their folders have only in an encoded form. If the
-/// acceptance names benchmarks, one of the recent sessions must have them.
-fn identity(
-    shelf: &BaselineFolder,
-    files: &dyn Files,
-    name: &store::RunName,
-    benchmark: Option<&str>,
-) -> Result<(String, String), CliError> {
-    let stored = loaded(shelf, files, name)?;
-    if let Some(pattern) = benchmark
-        && let Ok(glob) = globset::Glob::new(pattern)
-    {
-        let glob = glob.compile_matcher();
-        let has = |stored: &Stored| {
-            stored.file.benchmarks.iter().any(|benchmark| glob.is_match(benchmark.name.as_str()))
-        };
-        // A removed benchmark can also be accepted, although the newest sessions no longer have it.
-        let mut found = has(&stored);
-        for older in shelf.newest(files).skip(1).take(RECENT) {
-            if found {
-                break;
-            }
-            found = matches!(shelf.load(files, &older?)?, LoadedFile::Run(older) if has(&older));
-        }
-        if !found {
-            return Err(no_match(pattern, &shelf.folder));
-        }
-    }
-    Ok((stored.file.suite, stored.file.testbed.id))
 }
 
 fn prune(args: &Prune, files: &mut dyn Files, terminal: &Terminal) -> Result<ExitCode, CliError> {

@@ -1,5 +1,6 @@
 //! The GitHub Actions job in which benchgate runs, read from the runner's variables and the event's file.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::git::Repository;
@@ -46,16 +47,19 @@ pub fn is_for_a_proposed_change(folder: &Path) -> Result<bool, CliError> {
 /// commit that was packed; `publish` asks GitHub for it.
 pub fn require_proposed(bundle: &Path, commit: Option<&str>) -> Result<(), CliError> {
     let Some(job) = current()? else { return Ok(()) };
-    let known = [job.commit.as_str(), job.head().as_str()];
+    // The suite may be in another repository than the event, and a job can check out the merge commit itself.
+    let checked_out = open(Path::new(".")).and_then(|repository| repository.resolve("HEAD").ok());
+    let known: BTreeSet<&str> =
+        [job.commit.as_str(), job.head().as_str()].into_iter().chain(checked_out.as_deref()).collect();
     let is_unknown = matches!(job.event, GitHubEvent::WorkflowRun(_)) || job.origin() == CodeOrigin::Merged;
-    if is_unknown || commit.is_some_and(|commit| known.contains(&commit)) {
+    if is_unknown || commit.is_some_and(|commit| known.contains(commit)) {
         return Ok(());
     }
     Err(CliError::usage(format!(
-        "the head of {} is {}, but the event is about {}",
+        "the head of {} is {}, but the job is about {}",
         bundle.display(),
         commit.unwrap_or("not a commit"),
-        job.head().as_str()
+        known.into_iter().collect::<Vec<_>>().join(" or ")
     ))
     .hint("compile and measure the commit that the job has checked out"))
 }

@@ -13,6 +13,7 @@ mod action_inputs;
 mod alert;
 mod backend_args;
 mod baseline;
+mod baseline_accept;
 mod baseline_show;
 mod bisect;
 mod bundle_args;

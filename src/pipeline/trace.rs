@@ -126,8 +126,9 @@ impl Sources {
                     return Ok(Err(StageFailure::new(format!("the sources can't be hashed: {why}"))));
                 }
             };
-            // The `.git` of a checkout that benchgate made names a folder of this run.
-            files.entry(".git".to_owned()).and_modify(|path| *path = None);
+            // The `.git` of a checkout that benchgate made, and of each submodule, names a folder of this run.
+            let is_git = |name: &str| name == ".git" || name.ends_with("/.git");
+            files.iter_mut().filter(|(name, _)| is_git(name)).for_each(|(_, path)| *path = None);
             files.retain(|name, _| !self.is_own(&folder.join(name)) && !is_heard(name));
             let key = tree::add(KeyBuilder::new("sources/1"), &files, digests).await?;
             Ok::<_, PipelineError>(Ok(key.finish()))

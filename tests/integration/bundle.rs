@@ -200,7 +200,7 @@ fn a_bundle_of_another_commit_does_not_judge_a_proposed_change() {
         outcome
     };
     let refused = gate().expect_code(2);
-    assert!(refused.stderr.contains(&format!("is {packed}, but the event is about ")), "{}", refused.stderr);
+    assert!(refused.stderr.contains(&format!("is {packed}, but the job is about ")), "{}", refused.stderr);
     gate().expect_code(0);
 }
 

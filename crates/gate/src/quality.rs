@@ -50,23 +50,24 @@ fn lint(base: &Benchmark, head: &Benchmark, name: &str, quality: Quality) -> Opt
     let badness = |value: f64| match quality {
         Quality::Score => -value,
         Quality::Similarity => 1.0 - value,
-        Quality::Loss | Quality::Error | Quality::Failures | Quality::Checksum => value,
+        Quality::Loss | Quality::Error | Quality::Failures | Quality::Checksum | Quality::Work => value,
     };
     let ordered = |mut values: Vec<f64>| -> Option<[f64; 2]> {
         values.sort_by(|one, two| badness(*one).total_cmp(&badness(*two)));
         Some([*values.first()?, *values.last()?])
     };
+    let is_repeated = was.len() > 1;
     let counted = was.iter().chain(&now).all(|value| value.fract() == 0.0);
     let before = ordered(was)?;
     let Some(after) = ordered(now) else {
         return Some(Lint::new(LintCode::ReportedProblem, format!("`{name}` is missing")));
     };
     let detail = |[was, now]: [String; 2]| format!("`{name}` {was} → {now}");
-    if quality == Quality::Checksum {
+    if matches!(quality, Quality::Checksum | Quality::Work) {
         let rounding = if counted { 0.0 } else { SUMMATION };
         let differs = |one: f64, two: f64| (one - two).abs() > rounding * one.abs();
         // It may depend on the number of iterations.
-        let is_constant = !differs(before[0], before[1]);
+        let is_constant = !differs(before[0], before[1]) && (is_repeated || quality == Quality::Checksum);
         let other = after.into_iter().find(|value| is_constant && differs(before[0], *value))?;
         let detail = detail([before[0], other].map(|value| value.to_string()));
         return Some(Lint::new(LintCode::WorkloadChanged, format!("the sides differ in {detail}")));
@@ -78,7 +79,7 @@ fn lint(base: &Benchmark, head: &Benchmark, name: &str, quality: Quality) -> Opt
             }
             Quality::Error | Quality::Failures | Quality::Similarity => base,
             Quality::Loss => OF_LOSS * base.abs(),
-            Quality::Score | Quality::Checksum => ROUNDING * base.abs(),
+            Quality::Score | Quality::Checksum | Quality::Work => ROUNDING * base.abs(),
         };
         head > base && head - base >= least
     };

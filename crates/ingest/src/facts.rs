@@ -185,7 +185,8 @@ fn is_result(name: &str) -> bool {
 
 /// Returns the number of a field that states how right the result is. A checksum is a fact.
 pub(super) fn quality(name: &str, value: &str) -> Option<f64> {
-    Quality::of_name(name).filter(|quality| *quality != Quality::Checksum).and_then(|_| number(value))
+    let is_fact = |quality: &Quality| matches!(quality, Quality::Checksum | Quality::Work);
+    Quality::of_name(name).filter(|quality| !is_fact(quality)).and_then(|_| number(value))
 }
 
 /// Adds the values of a field that states how right the result is as a metric, so that they are compared like those

@@ -268,9 +268,12 @@ pub(super) fn stated_problem(line: &str) -> Option<&'static str> {
     };
     let lower = line.to_ascii_lowercase();
     let said = || PROBLEMS.iter().copied().find(|part| lower.contains(part));
-    // `error: 1e-6` is a result.
-    let is_text =
-        |rest: &str| !rest.trim_start().starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
+    // `error: 1e-6` and `error: none` are results.
+    let is_text = |rest: &str| {
+        let first = rest.split_whitespace().next().unwrap_or_default();
+        !first.starts_with(|c: char| c.is_ascii_digit() || "+-.<>~±≤(".contains(c))
+            && !["", "none", "no", "nan", "inf", "n/a", "null", "false"].contains(&first)
+    };
     let begun = || {
         MESSAGES.iter().copied().find(|message| {
             lower
@@ -470,6 +473,8 @@ mod tests {
             "0 errors",
             "error: 1.5e-7",
             "max error: small",
+            "error: none",
+            "error: <1e-6",
             "I1128 10:00:00.1 1 x.cc:3] started",
             "EPYC 7763 (64 cores) [2 sockets] ",
             "verification: passed",

@@ -13,6 +13,7 @@ use super::super::compile::failure;
 use super::super::host::Host;
 use super::super::plan::SideInput;
 use super::super::stage::StageFailure;
+use super::observed::observed_process;
 use super::{CommandRows, EVERYTHING, GuardedFolders, PreparedCommand};
 
 /// Builds the commands of a side. `guarded` contains the folders of the sides that were built before; this
@@ -70,8 +71,9 @@ impl PreparedCommand {
         for line in &self.spec.build {
             let before = self.guarded.look()?;
             let timeout = side.config.measure.compile_timeout;
-            let line = self.line(line, Path::new(""), EVERYTHING).log(&log);
-            let mut finished = host.run(&Command { timeout, observed: is_observed, ..line }).await?;
+            let step = Command { timeout, ..self.line(line, Path::new(""), EVERYTHING).log(&log) };
+            let step = if is_observed { observed_process(step) } else { step };
+            let mut finished = host.run(&step).await?;
             before.check()?;
             host.fail_on_full_disk(&finished, &log)?;
             if finished.exit != Exit::Success {

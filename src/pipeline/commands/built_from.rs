@@ -15,7 +15,7 @@ use crate::process::Opened;
 use super::PreparedCommand;
 use super::leftovers::compiled_from;
 use super::observed::{ObservedProcess, other_work, shown, written};
-use super::others_sources::{holds_tools, is_code};
+use super::others_sources::{holds_tools, is_code, is_program};
 
 /// A command whose builds are compared.
 pub(super) struct BuiltFrom<'a> {
@@ -119,22 +119,34 @@ impl BuiltFrom<'_> {
         })
     }
 
-    /// Each file of a build folder that a process used, at base and at head.
-    fn run(&self) -> Vec<[PathBuf; 2]> {
+    /// Each file of the build folders and sources that a process used, at base and at head.
+    fn run(&self) -> BTreeSet<[PathBuf; 2]> {
         let sides = [self.base, self.head];
-        let [Some(of_base), Some(of_head)] = sides.map(|(command, _)| command.build_folder()) else {
-            return Vec::new();
-        };
-        let names = sides.into_iter().zip([of_base, of_head]).flat_map(|((_, observed), folder)| {
-            observed.opened.used.iter().filter_map(move |path| path.strip_prefix(folder).ok())
-        });
-        let names: BTreeSet<&Path> = names.collect();
-        names.into_iter().map(|name| [of_base, of_head].map(|folder| folder.join(name))).collect()
+        let folders = sides.map(|(command, _)| command.build_folder());
+        let mut found = BTreeSet::new();
+        for ((command, observed), folder) in sides.into_iter().zip(folders) {
+            for path in &observed.opened.used {
+                let built = folder.and_then(|folder| path.strip_prefix(folder).ok());
+                if let (Some(name), [Some(of_base), Some(of_head)]) = (built, folders) {
+                    found.insert([of_base, of_head].map(|folder| folder.join(name)));
+                } else if let Some(name) = command.name_in_sources(self.host, path) {
+                    found.insert(sides.map(|(side, _)| side.sources[0].join(&name)));
+                }
+            }
+        }
+        found
     }
 
+    /// Returns whether both sides run the same programs. Without programs, all files count: another file, such as one
+    /// with the version, may differ although the program does not.
     async fn runs_the_same(&self) -> bool {
-        for [of_base, of_head] in self.run() {
-            if !self.is_same(&of_base, &of_head).await {
+        let used = self.run();
+        let is_run =
+            |it: &&[PathBuf; 2]| self.head.0.files.contains(&it[1]) || it.iter().any(|file| is_program(file));
+        let programs: Vec<_> = used.iter().filter(is_run).collect();
+        let compared = if programs.is_empty() { used.iter().collect() } else { programs };
+        for [of_base, of_head] in compared {
+            if !self.is_same(of_base, of_head).await {
                 return false;
             }
         }
@@ -148,8 +160,8 @@ impl BuiltFrom<'_> {
         let size = |path: &Path| path.metadata().ok().filter(Metadata::is_file).map(|found| found.len());
         self.run().iter().find_map(|[of_base, of_head]| {
             let (at_base, at_head) = (size(of_base)?, size(of_head)?);
-            let is_program = head.files.contains(of_head) || [of_base, of_head].iter().any(|it| is_code(it));
-            let name = of_head.strip_prefix(head.build_folder()?).ok().filter(|_| at_base != at_head && !is_program)?;
+            let runs = head.files.contains(of_head) || [of_base, of_head].iter().any(|it| is_code(it));
+            let name = of_head.strip_prefix(head.build_folder()?).ok().filter(|_| at_base != at_head && !runs)?;
             let detail = format!(
                 "the processes read `{}` in {{build}}; this file has {at_base} bytes at base and {at_head} at head",
                 shown(&name.to_string_lossy())

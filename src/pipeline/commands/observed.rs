@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs;
+use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
@@ -173,7 +174,8 @@ impl PreparedCommand {
         let leads_to = |path: &Path| {
             output.starts_with(path) || self.build_folder().is_some_and(|folder| folder.starts_with(path))
         };
-        let is_kept = |path: &Path| !leads_to(path) && !self.is_built(path) && !is_pythons(path, since);
+        let is_tools = |path: &Path| is_pythons(path, since) || is_index_of_git(path);
+        let is_kept = |path: &Path| !leads_to(path) && !self.is_built(path) && !is_tools(path);
         let recent = opened.found.iter().filter(|(path, at)| **at >= since && is_kept(path));
         recent.map(|(path, at)| (path.clone(), *at)).collect()
     }
@@ -215,8 +217,8 @@ impl PreparedCommand {
     }
 }
 
-/// Observes a process that is not timed. Each of its calls waits for the supervisor, on a busy machine for up
-/// to a millisecond, so it may take longer than the configuration allows other processes.
+/// Observes a process that is not timed, or a build. Each of its calls waits for the supervisor, on a busy machine for
+/// up to a millisecond, so it may take longer than the configuration allows other processes.
 pub(super) fn observed_process(command: Command) -> Command {
     const SLOWER: u32 = 4;
     Command { timeout: command.timeout * SLOWER, ..command }.observed()
@@ -232,6 +234,16 @@ fn is_pythons(path: &Path, since: SystemTime) -> bool {
     let beside = path.parent().and_then(|folder| fs::read_dir(folder).ok());
     let mut beside = beside.into_iter().flatten().flatten().map(|entry| entry.path());
     beside.any(|source| source.extension().is_some_and(|kind| kind == "py") && is_old(&source))
+}
+
+/// Returns whether a file is an index of git, which rewrites it when it looks at files that are as new as the index
+/// (`git describe --dirty`).
+fn is_index_of_git(path: &Path) -> bool {
+    let mut start = [0; 4];
+    path.ends_with("index")
+        && path.iter().any(|part| part == ".git")
+        && fs::File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok()
+        && start == *b"DIRC"
 }
 
 /// Returns whether a file or a folder above it is named by a digest, as in the caches of compilers. Such names

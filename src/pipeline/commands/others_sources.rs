@@ -117,11 +117,15 @@ fn is_name_of_build(part: &OsStr) -> bool {
 
 /// Returns whether a file is a program, a library or a module of Python.
 pub(super) fn is_code(path: &Path) -> bool {
+    path.extension().is_some_and(|kind| ["py", "pyc"].iter().any(|it| kind == *it)) || is_program(path)
+}
+
+/// Returns whether a file is a program or a library, and not a module of an interpreter.
+pub(super) fn is_program(path: &Path) -> bool {
     let mut start = [0; 4];
     let is_read = File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok();
-    let is_module = path.extension().is_some_and(|kind| ["py", "pyc", "so"].iter().any(|it| kind == *it));
     let runs = path.metadata().is_ok_and(|found| found.permissions().mode() & 0o111 != 0);
-    is_read && start == *b"\x7fELF" || is_module || runs
+    is_read && start == *b"\x7fELF" || runs || path.extension().is_some_and(|kind| kind == "so")
 }
 
 /// The finding that base's process read a file that head's build or `setup` wrote, or that head's processes wrote

@@ -14,8 +14,10 @@ pub enum Quality {
     Error,
     /// A count of failures. A base that doesn't state it counted none.
     Failures,
-    /// Any other value is another result, or other work.
+    /// Any other value is another result.
     Checksum,
+    /// Any other value is other work, if the value is constant at base. A total depends on the number of iterations.
+    Work,
 }
 
 /// Words in the names of metrics that count failures, whatever else the name says.
@@ -37,7 +39,7 @@ const SCORES: &str = "accuracy score scores psnr snr f1 bleu rouge auc recall io
 const CHECKSUMS: &str = "checksum checksums crc crc32 digest";
 
 /// Names of numbers that state how much work was done.
-const WORK: [&str; 6] = ["n", "size", "elements", "length", "tolerance", "threshold"];
+const WORK: [&str; 4] = ["n", "elements", "tolerance", "threshold"];
 
 /// Names whose capitals don't begin words, and names without them.
 const SPELLINGS: [(&str, &str); 3] = [("NaN", " nan"), ("IoU", " iou"), ("mAP", " accuracy")];
@@ -57,7 +59,7 @@ impl Quality {
         let name = name_words(&spelled);
         let words = words(&name);
         if matches!(words.as_slice(), [word] if WORK.contains(word)) {
-            return Some(Self::Checksum);
+            return Some(Self::Work);
         }
         let any = |known: &str| words.iter().any(|word| is_in(known, word));
         let is_count = any(ERRORS) && words.iter().all(|word| is_in(ERRORS, word) || is_in(OF_COUNTS, word));
@@ -130,7 +132,8 @@ mod tests {
             ("loss val_loss perplexity", Quality::Loss),
             ("accuracy top1 top1_acc passed success_rate valid_rows F1 IoU mAP converged", Quality::Score),
             ("cosine cosine_similarity", Quality::Similarity),
-            ("checksum output_hash n size", Quality::Checksum),
+            ("checksum output_hash", Quality::Checksum),
+            ("n elements", Quality::Work),
         ] {
             for name in names.split(' ') {
                 assert_eq!(Quality::of_name(name), Some(quality), "{name}");
@@ -139,7 +142,7 @@ mod tests {
         let measured = "page-faults cache_misses items-per-second inflight latency_error std_err time_diff diff_ms p99 \
             branch-misses gc.alloc.rate.norm bytes_per_second iterations precision depth validation_s pass hits loss_scale inf/s inf_per_sec \
             matches/s crc32_per_second acc_cycles bad_speculation score
-            error_tolerance hash_collisions code_size hash_s";
+            error_tolerance hash_collisions size code_size hash_s";
         for name in measured.split_ascii_whitespace() {
             assert_eq!(Quality::of_name(name), None, "{name}");
         }

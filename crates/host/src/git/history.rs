@@ -86,7 +86,10 @@ fn settings(repository: &git2::Repository) -> Result<Vec<u8>, git2::Error> {
     // Write permission was removed, which changed the time of each file's state.
     let own = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\ttrustctime = false\n";
     let mut text = own.as_bytes().to_vec();
-    let local = repository.config()?.open_level(git2::ConfigLevel::Local)?;
+    let local = match repository.config()?.open_level(git2::ConfigLevel::Local) {
+        Err(error) if error.code() == git2::ErrorCode::NotFound => return Ok(text),
+        opened => opened?,
+    };
     local.entries(Some(KEPT))?.for_each(|entry| {
         let (Some((section, key)), Ok(value)) =
             (entry.name().ok().and_then(|name| name.rsplit_once('.')), entry.value())

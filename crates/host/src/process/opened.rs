@@ -95,6 +95,11 @@ impl Notes {
         let is_made = || inode(path).is_some_and(|inode| self.carried.contains(&inode));
         if !is_known && path.is_file() && !is_made() {
             self.opened.used.insert(path.to_owned());
+            // A link that leads to the file may be gone after the program.
+            if let Some(real) = path.canonicalize().ok().filter(|real| !self.made.contains(real)) {
+                self.find(&real);
+                self.opened.used.insert(real);
+            }
         }
     }
 

@@ -1,7 +1,5 @@
-//! Checks the jobs that run benchgate: their tokens, forks' code, and the job that publishes. `zizmor` audits the rest of a
-//! workflow.
-//!
-//! The workflows of a repository, and the ways in which their jobs use benchgate.
+//! Reads the workflows of a repository and checks the jobs that run benchgate: their tokens, forks' code, and the job
+//! that publishes. `zizmor` audits the rest of a workflow.
 
 use std::path::Path;
 
