@@ -50,6 +50,13 @@ fn a_head_that_is_built_from_objects_of_base_is_never_green() {
         let outcome = change.strictly();
         is_refused(use_it, &outcome, "head's build does not read `bench.sh`, which differs from base's, but");
     }
+    // Another file of the build differs.
+    let change = Change::empty();
+    change.0.write("build.sh", format!("{make}cp $o/bench $1/bench; git describe --always > $1/version"));
+    let reads = "cat \"${0%/*}/version\" >&2; ";
+    change.begin(&format!("{reads}rows"), &built_by_script());
+    change.bench(&format!("{reads}{SLOWER}"));
+    is_refused("a file with the version", &change.strictly(), "head's build does not read `bench.sh`");
     // As a compiler cache does.
     let cache = "c=$HOME/.cache/cc; mkdir -p $c; \
                  for f in bench.sh other.sh; do d=$c/$(sha256sum < $f | head -c 64); [ -e $d ] || cp $f $d; cp $d $1/${f%.sh}; done";
@@ -72,6 +79,9 @@ fn a_head_whose_build_takes_bases_program_is_never_green() {
     change.bench(SLOWER);
     change.0.write("build.sh", format!("{build}; cp {BASES_BUILD}/bench $1/bench"));
     is_refused("base's program", &change.strictly(), "head's build reads base's");
+    let linked = "ln -s $(echo $PWD/../cache/benchgate/commands/*/content/base) $HOME/link; cp $HOME/link/bench $1/bench";
+    change.0.write("build.sh", format!("{build}; {linked}; rm $HOME/link"));
+    is_refused("base's program by a link", &change.strictly(), "head's build reads base's");
     let sources = "../cache/benchgate/checkouts/checkout-*/content/tree";
     change.0.write("build.sh", format!("{build}; cp {sources}/bench.sh $1/bench"));
     is_refused("base's sources", &change.strictly(), "head's build reads base's `bench.sh`");
@@ -173,4 +183,12 @@ fn an_executable_of_head_is_code_whatever_its_name() {
     std::fs::copy("/bin/false", &path).unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
     is_refused("an executable", &change.strictly(), "git does not track");
+}
+
+#[test]
+fn a_program_that_asks_git_for_its_version_keeps_no_state() {
+    let change = Change::new("git describe --always --dirty >&2; rows", CONFIG);
+    is_accepted("without a change", &change.strictly());
+    change.0.write("README", "Documentation");
+    is_accepted("a changed document", &change.strictly());
 }
