@@ -6,7 +6,7 @@ use benchgate_core::model::{Better, LintCode, Origin, Outcome, RENAMED_FROM, Run
 
 use super::build::{MOST_BENCHMARKS, fail};
 use super::detect::other_format;
-use super::error::{BoxedFault, LineFault, line_of};
+use super::error::{FaultAt, LineFault, line_of};
 use super::text::{crash, problems, utf8};
 use super::{
     Format, IngestError, asv, benchfmt, build, cargo_bench, compile_benchmark, compiled_code, conv_library,
@@ -37,7 +37,7 @@ pub fn read(bytes: &[u8], format: Format, label: &str) -> Result<Run, IngestErro
         }
         Format::GoogleBenchmarkJson => {
             let text = text()?;
-            google_benchmark::read_json(text).map_err(|fault| of_line(text, fault))
+            google_benchmark::read_json(text).map_err(|fault| of_line(text, *fault))
         }
         Format::GoogleBenchmarkCsv => google_benchmark::read_csv(text()?),
         Format::GoogleBenchmarkConsole => google_benchmark::read_console(text()?),
@@ -79,7 +79,7 @@ pub fn read(bytes: &[u8], format: Format, label: &str) -> Result<Run, IngestErro
     build::check(run.benchmarks.len(), label)?;
     if document::is_read(format) {
         let text = text()?;
-        run.lints.extend(document::findings(text).map_err(|fault| malformed(of_line(text, fault)))?);
+        run.lints.extend(document::findings(text).map_err(|fault| malformed(of_line(text, *fault)))?);
     }
     if (is_log(format) || matches!(format, Format::LatencyCsv | Format::CompileBenchmarkMarkdown))
         && let Some((line, other)) = other_format(text()?, format)
@@ -108,7 +108,7 @@ pub fn read(bytes: &[u8], format: Format, label: &str) -> Result<Run, IngestErro
 }
 
 /// Returns a fault with the line in which it was found.
-fn of_line(text: &str, fault: BoxedFault) -> LineFault {
+fn of_line(text: &str, fault: FaultAt) -> LineFault {
     LineFault { line: line_of(text.as_bytes(), fault.at), what: fault.what }
 }
 
