@@ -98,7 +98,7 @@ fn nothing_but_nan_is_not_described_with_distances() {
     let (code, text) = reason(row(&comparison, "m/cpu/main", None));
     assert_eq!(code, "wrong-output-on-base");
     insta::assert_snapshot!(text, @"
-    base's own outputs don't match the reference: output 0 is FAIL (no pair of finite values to compare); non-finite values: 9216
+    base's own outputs don't match the reference: output 0 is FAIL (no pair of finite values to compare); 9216 non-finite values
     9216 of 9216 elements are NaN or infinite, but the reference is not, first at [0, 0], all over the output; every element is NaN
     ");
     let divergence =
@@ -197,7 +197,7 @@ fn a_fault_that_only_head_has_is_a_divergence_and_is_said_with_its_place() {
     let (code, text) = reason(row(&comparison, "m/cpu/main", None));
     assert_eq!(code, "wrong-output");
     insta::assert_snapshot!(text, @"
-    head's outputs differ: output 0 is FAIL (max abs 0, max rel 0, cosine 1.0000); non-finite values: 1
+    head's outputs differ: output 0 is FAIL (max abs 0, max rel 0, cosine 1.0000); 1 non-finite value
     1 of 9216 elements is NaN or infinite, but the reference is not, at [0, 17]
     ");
 }
