@@ -111,8 +111,8 @@ pub fn accept(
     let what = args.benchmark.as_deref().unwrap_or("every benchmark");
     if args.withdraw {
         terminal.say(&format!(
-            "withdrew the acceptance of {what} from {from} on, in {path}\nthe sessions that were stored under it are no \
-             longer part of the baseline, and the next ones are compared with those before it\n"
+            "withdrew the acceptance of {what} from {from} on, in {path}\nsessions that were stored under the \
+             acceptance are no longer part of the baseline; later sessions are compared with those before it\n"
         ));
         return Ok(ExitCode::Pass);
     }

@@ -85,6 +85,8 @@ fn not_measured(
 ) -> Result<Vec<String>, StoreError> {
     let stored = match baseline.load(files, from)? {
         LoadedFile::Run(stored) => stored,
+        // Withdrawing must always be possible.
+        LoadedFile::Unusable(_) if acceptance.is_withdrawal() => return Ok(Vec::new()),
         LoadedFile::Unusable(Fault { path, why }) => return Err(StoreError::Unreadable { path, why }),
     };
     let mut covered = stored.file.benchmarks.iter().filter(|it| acceptance.covers(Some(&it.name)));

@@ -31,7 +31,6 @@ mod prune;
 mod quarantine;
 #[cfg(test)]
 mod quarantine_tests;
-mod replayed;
 mod select;
 mod similar;
 mod summarise;

@@ -3,10 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::gate::{self, CompareOptions, Comparison, Policy};
-use crate::model::{Run, SideName};
+use crate::model::{MetricKind, MetricSeries, Run, Series, SideName, Summary};
 use crate::record::{BaselineBenchmark, BaselineFile, Number, QuarantineCause, QuarantineRecord, RunFile};
 
-use super::replayed::replayed;
 use super::select::{HistoryQuery, Missing, Selection, history_for_gate};
 use super::{BaselineFolder, Change, Files, LoadedFile, RunName, StoreError, quarantine, summarise};
 
@@ -241,4 +240,42 @@ pub fn judged_side(run: &RunFile, side: SideName, label: &str, policy: &Policy) 
         Some(anchor) => gate::anchored(&anchor, head, policy),
         None => head,
     })
+}
+
+/// Number of different fractions that two sessions don't have in common by chance, in one order.
+const ENOUGH_FRACTIONS: usize = 8;
+
+/// Describes the benchmark of a session of which a stored session has exactly the values. Such a copy under another name
+/// or commit is not a measurement: it would show that a change has no effect.
+fn replayed<'a>(session: &Run, stored: impl IntoIterator<Item = &'a Run>) -> Option<String> {
+    let measured = session.benchmarks.iter().flat_map(|benchmark| {
+        let noisy = benchmark.metrics.iter().filter(|series| series.metric.kind == MetricKind::Noisy);
+        noisy.map(move |series| (benchmark, series, values(series)))
+    });
+    let telling: Vec<_> = measured.filter(|(.., values)| is_telling(values)).collect();
+    stored.into_iter().find_map(|stored| {
+        let known = stored.by_name();
+        let (benchmark, series, _) = telling.iter().find(|(benchmark, series, ours)| {
+            let theirs = known.get(&benchmark.name).and_then(|known| known.metric(&series.metric.name));
+            theirs.is_some_and(|theirs| values(theirs) == *ours)
+        })?;
+        Some(format!(
+            "its values of {} ({}) are exactly those of {}, so one of the two was not measured",
+            benchmark.name, series.metric.name, stored.origin.label
+        ))
+    })
+}
+
+/// Returns the bits of the values that a stored session keeps of each process.
+fn values(series: &MetricSeries) -> Vec<u64> {
+    let Series::Summaries(summaries) = &series.series else { return Vec::new() };
+    let of_process = |it: &Summary| [it.median, it.q1, it.q3, it.stddev, it.min, it.max];
+    summaries.iter().flat_map(of_process).flatten().map(f64::to_bits).collect()
+}
+
+/// Returns whether equal values are not chance: sizes and counts repeat, and so do the times of a coarse clock or a
+/// simulator.
+fn is_telling(values: &[u64]) -> bool {
+    let fractions = values.iter().filter(|bits| f64::from_bits(**bits).fract() != 0.0);
+    fractions.collect::<BTreeSet<_>>().len() >= ENOUGH_FRACTIONS
 }

@@ -31,9 +31,14 @@ impl BuiltFrom<'_> {
         if !base.is_checked_out {
             return Vec::new();
         }
-        let (Some(by_base), Some(by_head)) = (&base.build_files, &head.build_files) else {
+        let Some(by_base) = &base.build_files else {
             let why = "the files that the builds use can't be observed";
             return vec![Lint::new(LintCode::Unobserved, why)];
+        };
+        let Some(by_head) = &head.build_files else {
+            return other_work("head's build can't be observed, but base's can".to_owned())
+                .into_iter()
+                .collect();
         };
         let mut found: Vec<Lint> = self.takes_from_base(by_head, bases).await.into_iter().collect();
         if found.is_empty() {

@@ -14,7 +14,6 @@ mod outputs;
 mod reading;
 mod records;
 mod slot;
-mod taken;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;

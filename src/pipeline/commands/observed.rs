@@ -25,7 +25,6 @@ use super::built_from::BuiltFrom;
 use super::filter::EVERYTHING;
 use super::leftovers::{LONGEST_NAME, PYTHON_CACHE, compiled_from, without_digits};
 use super::others_sources;
-use super::taken;
 use super::{CommandRows, PreparedCommand};
 
 /// The files that a side's observed process read.
@@ -105,7 +104,7 @@ pub(in crate::pipeline) async fn observe(
             lints.extend(kept_state(of_base, of_head));
             lints.extend(others_sources::read_by_base(host, (reference, of_base), command).await);
             lints.extend(others_sources::made_by_head((reference, of_base), of_head, &head.commands));
-            lints.extend(taken::from_base(host, (reference, of_base), command, &there));
+            lints.extend(taken_from_base(host, (reference, of_base), command, &there));
             let built_from = BuiltFrom { host, base: (reference, of_base), head: (command, of_head) };
             lints.extend(built_from.lints(&base.commands).await);
             lints.extend(changed_reads(host, (reference, of_base), (command, of_head)).await);
@@ -301,6 +300,37 @@ async fn other_preparation(
         }
     }
     None
+}
+
+/// The finding that a file outside both sides which base's processes used is gone, such as a cache of tuned kernels:
+/// without it, base would be slow, which would hide a slower head. `there` contains the files that existed after
+/// base's observed process, which ran before head's.
+fn taken_from_base(
+    host: &Host<'_>,
+    (base, observed): (&PreparedCommand, &ObservedProcess),
+    head: &PreparedCommand,
+    there: &BTreeSet<PathBuf>,
+) -> Option<Lint> {
+    let late = &observed.opened;
+    let is_outside = |path: &Path| {
+        let is_source = base.sources.iter().any(|sources| path.starts_with(sources));
+        !is_source && !base.is_built(path) && !host.sources.is_own(path)
+    };
+    let removed = head.build_files.iter().flat_map(|files| &files.removed);
+    let by_build = removed.filter(|path| late.read.contains(*path) && !path.exists());
+    let by_build = by_build.map(|path| (path, "but head's build removed it"));
+    let first = base.first_files.get();
+    let by_itself =
+        |path: &PathBuf| late.removed.contains(path) || first.is_some_and(|it| it.removed.contains(path));
+    let missed =
+        |path: &&PathBuf| late.read.contains(*path) && !late.found.contains_key(*path) && !by_itself(path);
+    let missed = first.iter().flat_map(|first| &first.used).filter(missed);
+    let missed = missed.map(|path| (path, "but later ones, after processes of head, don't find it"));
+    let gone = there.iter().filter(|path| !path.exists());
+    let gone = gone.map(|path| (path, "but it is gone after a process of head"));
+    let mut found = by_build.chain(missed).chain(gone).filter(|(path, _)| is_outside(path));
+    let (path, why) = found.next()?;
+    other_work(format!("base's processes read `{}`, {why}", shown(&path.to_string_lossy())))
 }
 
 /// The note that the processes read source files that differ between the sides and that no line of the command names:

@@ -38,7 +38,7 @@ const SCORES: &str = "accuracy score scores psnr snr f1 bleu rouge auc recall io
     success succeeded successful ok valid validated verified correct matches matched allclose converged";
 const CHECKSUMS: &str = "checksum checksums crc crc32 digest";
 
-/// Names of numbers that state how much work was done.
+/// Names of numbers that determine how much work is done.
 const WORK: [&str; 4] = ["n", "elements", "tolerance", "threshold"];
 
 /// Names whose capitals don't begin words, and names without them.
