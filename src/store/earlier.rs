@@ -182,13 +182,26 @@ fn fixed_starts(baseline: &BaselineFolder) -> BTreeSet<Option<RunName>> {
     from.chain([horizon.clone()]).collect()
 }
 
-/// The sessions of `runs` that all later ones are compared with, and that therefore must not be pruned.
+/// The sessions of `runs` that later ones are compared with, and that therefore must not be pruned: the first of
+/// each fixed start, and the first of each half month, because [`DAYS_BEFORE`] looks for levels of days in between.
+/// Without the latter, a slowdown that begins after an improvement would only be compared with the slower first
+/// sessions, and with the newest ones, which follow it.
 pub(super) fn first_sessions<'a>(baseline: &BaselineFolder, runs: &'a [RunName]) -> BTreeSet<&'a RunName> {
-    let from = |start: Option<RunName>| {
-        let names = runs.iter().filter(move |name| start.as_ref().is_none_or(|start| *name >= start));
-        names.take(LEVEL_SESSIONS)
+    let fixed = fixed_starts(baseline);
+    let from = |start: &Option<RunName>| {
+        let start = runs.partition_point(|name| start.as_ref().is_some_and(|start| name < start));
+        &runs[start..]
     };
-    fixed_starts(baseline).into_iter().flat_map(from).collect()
+    let counting = fixed.first().map_or(runs, from);
+    let halves = counting.chunk_by(|a, b| half_month(a) == half_month(b));
+    let first = fixed.iter().map(from).chain(halves);
+    first.flat_map(|sessions| sessions.iter().take(LEVEL_SESSIONS)).collect()
+}
+
+/// The year and month of a session, and whether it is in the second half of the month.
+fn half_month(name: &RunName) -> (&str, bool) {
+    let (month, day) = name.time()[..8].split_at(6);
+    (month, day > "15")
 }
 
 fn day(name: &RunName) -> String {

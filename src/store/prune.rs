@@ -41,7 +41,7 @@ const GOOD: usize = 20;
 /// Selects the runs of a baseline folder that can be removed: all except the newest `keep` readable
 /// ones and those that are still needed:
 /// - runs that an acceptance names, because the current history starts there;
-/// - the first runs of all and after each acceptance, because they show a gradual slowdown;
+/// - the first runs of all, after each acceptance and of each half month, because they show a gradual slowdown;
 /// - the last good runs of each benchmark whose newest run is quarantined, because the next run is
 ///   compared with them.
 ///

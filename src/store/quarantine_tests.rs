@@ -9,7 +9,7 @@ use crate::model::{LintCode, SideName, Stage, Verdict, VerifyCode};
 use crate::record::{OutcomeRecord, OutcomeStatus, QuarantineCause, RunFile};
 
 use super::tests::{SESSIONS, acceptance, commit, found, latencies_of, now, put, put_at, run, ten_days};
-use super::{Acceptance, Directory, Lineage, UpdateOptions, accept, prunable, update, verify};
+use super::{Acceptance, Directory, Files, Lineage, UpdateOptions, accept, prunable, update, verify};
 
 /// A run of two benchmarks, of which the second never changes.
 fn two(day: u8, letter: char, latency: f64) -> RunFile {
@@ -471,5 +471,22 @@ fn a_gradual_slowdown_that_no_one_accepts_stays_red_while_the_days_that_it_is_co
         let level = (0.003_f64 * night.saturating_sub(32).min(14) as f64).exp();
         let cause = stored_in_time(&mut files, night, better * level);
         assert!(level < 1.04 || cause.is_some(), "night {night} at {level} is stored as good");
+    }
+}
+
+#[test]
+fn pruning_each_night_does_not_hide_a_gradual_slowdown_after_an_improvement() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut files = Directory::new(folder.path());
+    for night in 0..95_usize {
+        let better = if night < 25 { 1.0 } else { 0.8 };
+        let level = (0.001_f64 * night.saturating_sub(45) as f64).exp();
+        let run = long_night(night, better * level, 0.004);
+        let now = run.created.parse().unwrap();
+        let stored = put_at(&mut files, &run, 20, now).unwrap();
+        let is_held = stored.quarantine.iter().any(|it| it.benchmark.as_deref() == Some("m0/cpu/main"));
+        assert!(level < 1.04 || is_held, "night {night} at {level} is stored as good");
+        let (pruned, _) = prunable(&files, "quickstart/9c1f0e57", 10, now).unwrap();
+        files.apply(&pruned.change()).unwrap();
     }
 }
