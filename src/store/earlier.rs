@@ -235,6 +235,8 @@ impl Listing<'_> {
             if !self.names.contains_key(period) {
                 let files = self.files.names_in(&self.baseline.folder, period)?;
                 let names = files.iter().filter_map(|file| RunName::parse(file, self.baseline.encoding));
+                // An object that was copied to another month has no session at the path that its name says.
+                let names = names.filter(|name| self.files.period_of(name) == *period);
                 self.names.insert(period.clone(), names.collect());
             }
             let names = self.names.get(period).into_iter().flatten();

@@ -156,6 +156,17 @@ fn a_session_that_can_not_be_read_is_named_and_never_a_missing_one() {
 }
 
 #[test]
+fn a_copy_of_a_session_in_another_month_does_not_stop_the_gate() {
+    let memory = Arc::new(InMemory::new());
+    let mut files = objects(&memory);
+    ten_days(&mut files);
+    let name = format!("20261021T120000Z-{}.parquet", commit('a'));
+    put_object(&memory, &format!("{FOLDER}/month=2026-09/{name}"), b"");
+    let super::Selection::Found(history) = gate_at(&files, "2026-11-01T00:00:00Z").unwrap() else { panic!() };
+    assert_eq!(history.runs.len(), 10);
+}
+
+#[test]
 fn an_acceptance_that_can_not_be_read_stops_the_gate() {
     let memory = Arc::new(InMemory::new());
     let mut files = objects(&memory);
