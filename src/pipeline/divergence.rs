@@ -100,8 +100,18 @@ pub(super) fn compare_sides(sides: &mut [PreparedSide<'_>]) -> Result<(), Pipeli
         else {
             continue;
         };
-        let (Some(base_outputs), Some(head_outputs)) = (partner.outputs.take(), prepared.outputs.take())
-        else {
+        // If both sides execute the same bytes, a difference is not caused by the change, so no comparison is
+        // needed. Without a reference it is made anyway, because nothing else would verify the outputs.
+        let identical = prepared.artifact.is_some() && prepared.artifact == partner.artifact;
+        let Some(base_outputs) = partner.outputs.take() else { continue };
+        let Some(head_outputs) = prepared.outputs.take() else {
+            if !identical
+                && let Some((why, verification)) = prepared.incomparable.zip(prepared.verification.as_mut())
+            {
+                let why = format!("head's outputs can't be compared with base's: {why}");
+                verification.against_base =
+                    vec![OutputCheck { index: 0, code: VerifyCode::Fail, divergence: None, why: Some(why) }];
+            }
             continue;
         };
         if partner.had_other_inputs && !prepared.had_other_inputs {
@@ -110,10 +120,7 @@ pub(super) fn compare_sides(sides: &mut [PreparedSide<'_>]) -> Result<(), Pipeli
             prepared.lints.push(Lint::new(LintCode::Stateful, why));
         }
         let Some(verification) = prepared.verification.as_mut() else { continue };
-        // If both sides execute the same bytes, a difference is not caused by the change, so no comparison is
-        // needed. Without a reference it is made anyway, because nothing else would verify the outputs.
         // Outputs of different inputs can't be compared at all.
-        let identical = prepared.artifact.is_some() && prepared.artifact == partner.artifact;
         let needs_no_base = identical && verification.code != VerifyCode::VerifierSkipped;
         if needs_no_base || head_outputs.inputs != base_outputs.inputs {
             continue;

@@ -14,7 +14,8 @@
 //!
 //! Makes inputs of the same types and shapes as given ones, with other values that a function should also
 //! accept: numbers are in reverse order, and floating-point numbers are halved. Integers may be indices, so
-//! they keep their values. If there are floating-point numbers, integers also keep their order.
+//! they keep their values. If there are floating-point numbers, integers also keep their order. Inputs that
+//! this leaves as they are, such as zeros, get a slightly different number in every second element.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -357,6 +358,9 @@ fn other(
         elements.chunks_mut(dtype.size()).for_each(<[u8]>::reverse);
     }
     elements.chunks_mut(dtype.size()).for_each(|element| halve(dtype, element));
+    if bytes == before && (is_float(dtype) || (with_integers && dtype != DType::Bool)) {
+        bytes[at..].chunks_mut(dtype.size()).step_by(2).for_each(|element| nudge(dtype, element));
+    }
     if bytes == before {
         return Ok(input.clone());
     }
@@ -369,43 +373,85 @@ fn is_float(dtype: DType) -> bool {
     matches!(dtype, DType::F64 | DType::F32 | DType::F16 | DType::Bf16)
 }
 
-/// Halves a little-endian number by decrementing its exponent, unless it is zero, infinite, NaN or tiny.
-fn halve(dtype: DType, element: &mut [u8]) {
-    let mantissa = match dtype {
-        DType::F64 => 52,
-        DType::F32 => 23,
-        DType::F16 => 10,
-        DType::Bf16 => 7,
-        _ => return,
-    };
-    let width = element.len();
-    let mut wide = [0; 8];
-    wide[..width].copy_from_slice(element);
-    let bits = u64::from_le_bytes(wide);
-    let exponents = (1_u64 << (8 * width - 1 - mantissa)) - 1;
-    let exponent = bits >> mantissa & exponents;
-    if exponent > 1 && exponent < exponents {
-        element.copy_from_slice(&(bits - (1 << mantissa)).to_le_bytes()[..width]);
+/// Number of bits of the mantissa of a floating-point type.
+fn mantissa(dtype: DType) -> Option<usize> {
+    match dtype {
+        DType::F64 => Some(52),
+        DType::F32 => Some(23),
+        DType::F16 => Some(10),
+        DType::Bf16 => Some(7),
+        _ => None,
     }
 }
 
-/// Changes a value from the command line, such as `2x2xf32=1 2 3 4`.
+/// Replaces the bits of a little-endian number, if `change` returns others.
+fn change_bits(element: &mut [u8], change: impl FnOnce(u64) -> Option<u64>) {
+    let width = element.len();
+    let mut wide = [0; 8];
+    wide[..width].copy_from_slice(element);
+    if let Some(changed) = change(u64::from_le_bytes(wide)) {
+        element.copy_from_slice(&changed.to_le_bytes()[..width]);
+    }
+}
+
+/// Halves a number by decrementing its exponent, unless it is zero, infinite, NaN or tiny.
+fn halve(dtype: DType, element: &mut [u8]) {
+    let Some(mantissa) = mantissa(dtype) else { return };
+    let exponents = (1_u64 << (8 * dtype.size() - 1 - mantissa)) - 1;
+    change_bits(element, |bits| {
+        let exponent = bits >> mantissa & exponents;
+        (exponent > 1 && exponent < exponents).then(|| bits - (1 << mantissa))
+    });
+}
+
+/// Makes a number different that halving and another order leave as it is: zero becomes 0.5 or 1, and an integer
+/// moves by one towards zero, so that an index remains one.
+fn nudge(dtype: DType, element: &mut [u8]) {
+    let bits_in_all = 8 * dtype.size();
+    let sign = 1_u64 << (bits_in_all - 1);
+    change_bits(element, |bits| match mantissa(dtype) {
+        Some(mantissa) => {
+            let half = ((1_u64 << (bits_in_all - 2 - mantissa)) - 2) << mantissa;
+            (bits & !sign == 0).then_some(half)
+        }
+        None if bits == 0 => Some(1),
+        None => {
+            let is_signed = matches!(dtype, DType::I64 | DType::I32 | DType::I16 | DType::I8);
+            let is_negative = is_signed && bits & sign != 0;
+            Some(if is_negative { bits.wrapping_add(1) } else { bits - 1 })
+        }
+    });
+}
+
+/// Changes a value from the command line, such as `2x2xf32=1 2 3 4`. Without a value, all elements are zero.
 fn other_literal(text: &str, with_integers: bool) -> String {
-    let Some((kind, values)) = text.split_once('=') else { return text.to_owned() };
+    let (kind, values) = text.split_once('=').unwrap_or((text, "0"));
     let element = kind.rsplit('x').next().unwrap_or(kind);
     let is_float = element.starts_with('f') || element.starts_with("bf");
+    let is_integer = element != "i1" && element.starts_with(['i', 's', 'u']);
     let is_separator = |c: char| c.is_whitespace() || matches!(c, ',' | '[' | ']');
     let numbers: Vec<&str> = values.split(is_separator).filter(|number| !number.is_empty()).collect();
-    let changed = |number: &&str| match number.parse::<f64>() {
-        Ok(value) if is_float => Some((value / 2.0).to_string()),
-        Ok(_) => Some((*number).to_owned()),
-        Err(_) => None,
-    };
-    let reversed: Option<Vec<String>> = numbers.iter().rev().map(changed).collect();
-    let Some(reversed) = reversed.filter(|_| is_float || (with_integers && element != "i1")) else {
+    let parsed: Option<Vec<f64>> = numbers.iter().map(|number| number.parse().ok()).collect();
+    let Some(parsed) = parsed.filter(|_| is_float || (with_integers && is_integer)) else {
         return text.to_owned();
     };
-    let mut next = reversed.into_iter();
+    let halved = |value: &f64| if is_float { value / 2.0 } else { *value };
+    // The text of an integer is kept, because a floating-point number can't represent every one.
+    let moved = |(text, value): (&&str, &f64)| match is_float {
+        true => halved(value).to_string(),
+        false => (*text).to_owned(),
+    };
+    let nudged = |(at, value): (usize, &f64)| match *value {
+        0.0 if at % 2 == 0 => if is_float { "0.5" } else { "1" }.to_owned(),
+        value if at % 2 == 0 && !is_float => (value - value.signum()).to_string(),
+        value => value.to_string(),
+    };
+    let changed: Vec<String> = if parsed.iter().rev().map(halved).eq(parsed.iter().copied()) {
+        parsed.iter().enumerate().map(nudged).collect()
+    } else {
+        numbers.iter().zip(&parsed).rev().map(moved).collect()
+    };
+    let mut next = changed.into_iter();
     let mut other = format!("{kind}=");
     let mut is_in_number = false;
     for c in values.chars() {
@@ -460,7 +506,12 @@ mod tests {
         assert_eq!(other_literal("3xbf16=1", false), "3xbf16=0.5");
         assert_eq!(other_literal("3xi64=1,2,3", false), "3xi64=1,2,3");
         assert_eq!(other_literal("3xi64=1,2,3", true), "3xi64=3,2,1");
-        assert_eq!(other_literal("3xf32", false), "3xf32");
+        assert_eq!(other_literal("3xf32", false), "3xf32=0.5");
+        assert_eq!(other_literal("4xi32=7", true), "4xi32=6");
+        assert_eq!(other_literal("3xi32=[7 0 7]", true), "3xi32=[6 0 6]");
+        assert_eq!(other_literal("3xsi8=0 -2 0", true), "3xsi8=1 -2 1");
+        assert_eq!(other_literal("2x2xf32=0 -0 0 0", false), "2x2xf32=0.5 -0 0.5 0");
+        assert_eq!(other_literal("2xi1=1 0", true), "2xi1=1 0");
         let folder = tempfile::tempdir().unwrap();
         let file = |name: &str, raw: &str, bytes: &[u8]| {
             let path = folder.path().join(name);
@@ -478,6 +529,17 @@ mod tests {
         };
         assert_eq!(values(&others[0]), [-1.5, 0.0, 0.5]);
         assert_eq!(values(&made(&inputs[1..], folder.path()).unwrap().unwrap()[0]), [2.0, 1.0]);
-        assert_eq!(made(&[file("c", "2xf32", &[0; 8])], folder.path()).unwrap(), None);
+        let other = |name: &str, raw: &str, bytes: &[u8]| {
+            values(&made(&[file(name, raw, bytes)], folder.path()).unwrap().unwrap()[0])
+        };
+        for (name, raw) in [("c", "2xf32"), ("d", "4xbf16"), ("e", "4xf16"), ("f", "1xf64")] {
+            assert!(
+                other(name, raw, &[0; 8]).iter().enumerate().all(|(at, value)| *value == [0.5, 0.0][at % 2])
+            );
+        }
+        assert_eq!(other("g", "2xi32", &[7, 0, 0, 0, 7, 0, 0, 0]), [6.0, 7.0]);
+        assert_eq!(other("h", "3xi8", &[0xff, 0, 0xff]), [0.0, 0.0, 0.0]);
+        assert_eq!(other("i", "1xui8", &[0xff]), [254.0]);
+        assert_eq!(made(&[file("j", "2xi1", &[1, 1])], folder.path()).unwrap(), None);
     }
 }

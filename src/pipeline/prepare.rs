@@ -259,6 +259,7 @@ pub(super) async fn check<'a>(
     prepared.peak_device_memory = verified.peak_device_memory;
     prepared.verification = Some(verified.verification);
     prepared.outputs = verified.outputs;
+    prepared.incomparable = verified.incomparable;
     prepared.had_other_inputs = verified.had_other_inputs;
     prepared.execution = planned.target.is_timed().then_some(execution);
     Ok(prepared)

@@ -258,6 +258,8 @@ pub(super) struct Prepared<'a> {
     pub(super) execution: Option<Execution>,
     /// Outputs of the verified call, until both sides are available.
     pub(super) outputs: Option<Outputs>,
+    /// The reason why they can't be compared with the other side's, if they are not verified otherwise.
+    pub(super) incomparable: Option<&'static str>,
     /// True if the inputs of a later call differed from those of the first one.
     pub(super) had_other_inputs: bool,
 }
@@ -281,6 +283,7 @@ impl<'a> Prepared<'a> {
             code: None,
             execution: None,
             outputs: None,
+            incomparable: None,
             had_other_inputs: false,
         }
     }

@@ -45,6 +45,8 @@ pub(super) struct VerifiedModule {
     pub(super) opened: Option<Opened>,
     /// Its outputs, if they are compared with the other side's.
     pub(super) outputs: Option<Outputs>,
+    /// The reason why they can't be compared, if there is no reference either.
+    pub(super) incomparable: Option<&'static str>,
     /// A description of how a later call differs from the first one, if it does.
     pub(super) stateful: Option<String>,
     /// Indices of the inputs that the first call changes.
@@ -98,6 +100,7 @@ pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<Verif
                 peak_device_memory: None,
                 opened,
                 outputs: None,
+                incomparable: None,
                 stateful: None,
                 changed_inputs: Vec::new(),
                 had_other_inputs: false,
@@ -134,11 +137,14 @@ pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<Verif
     };
     verification.no_fp64.clone_from(&source.expected64_problem);
     // Without a reference, base's outputs are used instead, so the outputs are needed in any case.
-    let outputs = if job.paired && verification.code == VerifyCode::VerifierSkipped {
+    let (outputs, incomparable) = if job.paired && verification.code == VerifyCode::VerifierSkipped {
         let known = (!types.is_empty()).then(|| types.clone());
-        steady_outputs(host, planned, known, &finished, folder.path(), command).await?
+        match steady_outputs(host, planned, known, &finished, folder.path(), command).await? {
+            Ok(outputs) => (outputs, None),
+            Err(why) => (Vec::new(), Some(why)),
+        }
     } else {
-        outputs
+        (outputs, None)
     };
     let mut later = LaterCalls::default();
     let stateful = match job
@@ -184,7 +190,7 @@ pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<Verif
         VerifyCode::Fail => !planned.side.config.policy.expectations.is_empty(),
         _ => false,
     };
-    let kept = job.paired && comparable && !outputs.is_empty();
+    let kept = job.paired && comparable && incomparable.is_none();
     let kept = if kept {
         let with_others = match &later.with_others {
             Some([alone, _]) if stateful.is_none() => alone.clone(),
@@ -201,6 +207,7 @@ pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<Verif
         peak_device_memory: super::stage::peak_device_memory(&finished.stderr_tail),
         opened: finished.opened,
         outputs: kept,
+        incomparable,
         stateful,
         changed_inputs: later.changed,
         had_other_inputs: later.with_others.is_some(),
@@ -316,7 +323,10 @@ async fn again(host: &Host<'_>, call: &Command, folder: &Path) -> Staged<Finishe
 
 /// The outputs of a function without a usable reference. Their number is known, or the first call printed it.
 /// The outputs are computed twice; if they differ, the function is nondeterministic (random numbers, a race),
-/// so its outputs can't show a change, and none are returned.
+/// so its outputs can't show a change.
+///
+/// # Errors
+/// The reason why the outputs can't be compared with the other side's.
 async fn steady_outputs(
     host: &Host<'_>,
     planned: PlannedBenchmark<'_>,
@@ -324,11 +334,11 @@ async fn steady_outputs(
     first: &Finished,
     folder: &Path,
     command: impl Fn(&[TensorFile]) -> Command,
-) -> Staged<Vec<TensorFile>> {
+) -> Staged<Result<Vec<TensorFile>, &'static str>> {
     let is_known = known.is_some();
     let results = known.unwrap_or_else(|| result_types(first));
-    if results.is_empty() || (!is_known && first.stdout_truncated) {
-        return Ok(Vec::new());
+    if !is_known && first.stdout_truncated {
+        return Ok(Err("the tool printed more than benchgate reads"));
     }
     let [once, twice] = ["a", "b"].map(|call| places(folder, call, &results));
     for outputs in [&once, &twice] {
@@ -337,11 +347,11 @@ async fn steady_outputs(
     let (a, b) = match (tensors(&once), tensors(&twice)) {
         (Ok(a), Ok(b)) => (a, b),
         (Err(run @ StageError::Run(_)), _) | (_, Err(run @ StageError::Run(_))) => return Err(run),
-        _ => return Ok(Vec::new()),
+        _ => return Ok(Err("they can't be read as tensors")),
     };
     let checks = numerics::against_base(&a, &b, &[], &planned.tolerances());
     let same = checks.iter().all(|check| check.code == VerifyCode::Pass);
-    Ok(if same { once } else { Vec::new() })
+    Ok(if same { Ok(once) } else { Err("two calls with the same inputs return different ones") })
 }
 
 /// Compares outputs with the reference. If the reference can't be read, the stage fails: this mistake in the

@@ -478,9 +478,9 @@ fn a_gradual_slowdown_that_no_one_accepts_stays_red_while_the_days_that_it_is_co
 fn pruning_each_night_does_not_hide_a_gradual_slowdown_after_an_improvement() {
     let folder = tempfile::tempdir().unwrap();
     let mut files = Directory::new(folder.path());
-    for night in 0..95_usize {
-        let better = if night < 25 { 1.0 } else { 0.8 };
-        let level = (0.001_f64 * night.saturating_sub(45) as f64).exp();
+    for night in 0..80_usize {
+        let better = if night < 20 { 1.0 } else { 0.8 };
+        let level = (0.001_f64 * night.saturating_sub(36) as f64).exp();
         let run = long_night(night, better * level, 0.004);
         let now = run.created.parse().unwrap();
         let stored = put_at(&mut files, &run, 20, now).unwrap();

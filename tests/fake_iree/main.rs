@@ -16,6 +16,7 @@
 //! | `remembers=1` | later calls return the first call's output, whatever their input |
 //! | `rejects-other-inputs=1` | a call with other inputs fails |
 //! | `changes-input=once`, `changes-input=always` | the function has an input, which its first call, or every call, changes |
+//! | `no-output=1` | the function has no output |
 //! | `random-output=1` | the output differs from call to call |
 //! | `error-occurred=TEXT` | the benchmark prints a failed row of 0.0 ms and exits 0, as IREE did |
 //! | `crash=1` | the benchmark crashes with a signal |
@@ -284,7 +285,7 @@ fn dump(module: &str) {
     let input = if input { "!vm.ref<?>" } else { "" };
     println!("// @module : version 0\n\nExported Functions:");
     for function in named.chain(["main"]) {
-        let results = of(&known, "output-file", function).map_or(1, |files| files.split(',').count());
+        let results = count(&known, of(&known, "output-file", function));
         println!("  [  0] {function}({input}) -> ({})", vec!["!vm.ref<?>"; results].join(", "));
     }
     println!();
@@ -384,6 +385,12 @@ fn run_module(args: &[String]) {
     end(&known, "run-exit");
 }
 
+/// Number of the function's outputs, which may be those in `files`.
+fn count(known: &BTreeMap<String, String>, files: Option<&String>) -> usize {
+    let written = files.map_or(1, |files| files.split(',').count());
+    if known.contains_key("no-output") { 0 } else { written }
+}
+
 /// Writes the results of the function.
 fn call(known: &BTreeMap<String, String>, args: &[String]) {
     let outputs: Vec<PathBuf> =
@@ -394,15 +401,15 @@ fn call(known: &BTreeMap<String, String>, args: &[String]) {
         eprintln!("DEVICE_LOCAL: {bytes:>12}B peak / {bytes:>12}B allocated / 0B freed / 0B live");
     }
     let files = of_function(known, "output-file", args);
+    let count = count(known, files);
     if outputs.is_empty() {
         // Without output files, the tool prints its results.
-        for index in 0..files.map_or(1, |files| files.split(',').count()) {
+        for index in 0..count {
             let found = known.get("output-type").map_or("3xf32", String::as_str);
             println!("result[{index}]: hal.buffer_view\n{found}=1 2 3");
         }
         return;
     }
-    let count = files.map_or(1, |files| files.split(',').count());
     if outputs.len() != count {
         eprintln!("c/fake.c:1: OUT_OF_RANGE; {} outputs specified but there are {count}", outputs.len());
         std::process::exit(1);

@@ -247,6 +247,27 @@ fn a_program_that_contains_its_results_is_not_green() {
 }
 
 #[test]
+fn outputs_that_can_not_be_compared_with_bases_are_not_green() {
+    let (suite, repository) = repository();
+    edit(&suite, "expected = [\"data/y.npy\"]", "");
+    suite.source("a", &["latency-us=1000"]);
+    policy_on_main(&suite, &repository, "");
+    suite.source("a", &["latency-us=500", "revision=2"]);
+    gate_main(&suite, &[]).expect_code(0);
+    let mut reasons = Vec::new();
+    for dishonest in ["no-output=1", "random-output=1"] {
+        suite.source("a", &["latency-us=500", "revision=2", dishonest]);
+        let comparison = gate_main(&suite, &[]).expect_code(13).json();
+        let (_, text) = crate::harness::reason(row(&comparison, "a/cpu/main", None));
+        reasons.push(text.lines().last().unwrap_or_default().to_owned());
+    }
+    insta::assert_snapshot!(reasons.join("\n"), @"
+    head has 0 outputs, base has 1
+    head's outputs can't be compared with base's: two calls with the same inputs return different ones
+    ");
+}
+
+#[test]
 fn a_file_of_the_working_tree_is_not_part_of_the_base() {
     let (suite, repository) = repository();
     let absolute = suite.world.work().join("more.txt");
