@@ -55,6 +55,7 @@ pub fn accept(files: &mut dyn Files, acceptance: Acceptance) -> Result<(String, 
         from: from.to_string(),
         benchmark: acceptance.benchmark.map(BenchmarkGlob::new),
         not_measured: Vec::new(),
+        later_runs: Some(later_runs(files, &baseline, &from)?),
         who: acceptance.who,
         why: acceptance.why,
         until: acceptance.until.map(|day| day.to_string()),
@@ -97,6 +98,20 @@ fn not_measured(
     names.retain(|name| acceptance.covers(Some(name)));
     names.sort_unstable();
     names.dedup();
+    Ok(names)
+}
+
+/// The stored runs after the first accepted one, oldest first. One that is measured but not stored yet is not among
+/// them, nor one that this machine's clock, if it is ahead, takes for an earlier one.
+fn later_runs(
+    files: &dyn Files,
+    baseline: &BaselineFolder,
+    from: &RunName,
+) -> Result<Vec<String>, StoreError> {
+    let newest = baseline.newest(files);
+    let later = newest.take_while(|name| name.as_ref().map_or(true, |name| name > from));
+    let mut names = later.map(|name| name.map(|name| name.to_string())).collect::<Result<Vec<_>, _>>()?;
+    names.reverse();
     Ok(names)
 }
 

@@ -24,13 +24,18 @@ struct Accepted {
 impl Accepted {
     /// A suite of so many benchmarks. `is_whole` is true if the acceptance covers all of them.
     fn new(rows: usize, is_whole: bool, first: usize) -> Self {
+        Self::on_day(rows, is_whole, first, ACCEPTED)
+    }
+
+    /// The same, accepted on the day of the given night.
+    fn on_day(rows: usize, is_whole: bool, first: usize, night: usize) -> Self {
         let accepted = Self { folder: tempfile::tempdir().unwrap(), rows, first };
         for night in 0..ACCEPTED {
             accepted.put(night, 1.0);
         }
         accepted.put(ACCEPTED, 1.1);
         let benchmark = (!is_whole).then(|| SLOW.to_owned());
-        let created = long_night(first + ACCEPTED, 1.0, NOISE).created.replace("T02", "T08");
+        let created = long_night(first + night, 1.0, NOISE).created.replace("T02", "T08");
         let acceptance = Acceptance { benchmark, ..acceptance(None, &created) };
         accept(&mut Directory::new(accepted.folder.path()), acceptance).unwrap();
         accepted
@@ -72,5 +77,14 @@ fn a_slowdown_right_after_an_accepted_one_is_not_stored_as_good_and_unchanged_ni
         }
         let causes = accepted.play(&[1.0; 8]);
         assert!(causes.iter().all(Option::is_none), "{rows} rows, whole: {is_whole}, unchanged: {causes:?}");
+    }
+}
+
+#[test]
+fn a_regression_that_was_not_stored_when_another_was_accepted_needs_its_own_acceptance() {
+    // It was measured before, or the clock of the person who accepts is ahead.
+    for (is_whole, night) in [(true, ACCEPTED + 1), (false, ACCEPTED + 1), (true, ACCEPTED + 30)] {
+        let causes = Accepted::on_day(6, is_whole, 0, night).play(&[1.1; 6]);
+        assert!(causes.iter().all(Option::is_some), "{is_whole}, {night}: {causes:?}");
     }
 }

@@ -165,7 +165,8 @@ impl Reasons {
 
 /// Returns whether an acceptance lifts a reason for a benchmark of the run (`None` means the whole run). The
 /// accepted run itself is released from every reason. A later run is released only from a regression, and
-/// only if it was measured before the acceptance was created: any regression after that is a new one.
+/// only if it was stored when the change was accepted, so that somebody could know it: any other regression is a new
+/// one.
 pub fn is_released(
     reason: &QuarantineRecord,
     benchmark: Option<&str>,
@@ -176,7 +177,13 @@ pub fn is_released(
         let later = || {
             reason.cause == QuarantineCause::Regressed
                 && *run.as_str() > *acceptance.from
-                && name::stamp(&acceptance.created).is_some_and(|accepted| run.time() <= accepted.as_str())
+                && match &acceptance.later_runs {
+                    Some(stored) => stored.iter().any(|stored| stored == run.as_str()),
+                    None => {
+                        let accepted = name::stamp(&acceptance.created);
+                        accepted.is_some_and(|accepted| run.time() <= accepted.as_str())
+                    }
+                }
         };
         acceptance.covers(benchmark) && (run.as_str() == acceptance.from || later())
     })

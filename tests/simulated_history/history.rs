@@ -167,6 +167,7 @@ pub fn write(plan: &Plan, folder: &Path) {
             .to_string(),
         benchmark: Some(BenchmarkGlob::new("model-003/*")),
         not_measured: Vec::new(),
+        later_runs: None,
         who: "kim <script>".to_owned(),
         why: "bigger tiles, on purpose".to_owned(),
         until: None,

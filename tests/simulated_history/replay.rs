@@ -183,6 +183,7 @@ fn acceptance(from: &str, now: Timestamp) -> AcceptanceFile {
         from: from.to_owned(),
         benchmark: Some(BenchmarkGlob::new("model-0[56]/*")),
         not_measured: Vec::new(),
+        later_runs: None,
         who: "kim".to_owned(),
         why: "on purpose".to_owned(),
         until: None,

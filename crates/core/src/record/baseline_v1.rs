@@ -168,6 +168,9 @@ pub struct AcceptanceFile {
     /// matches them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_measured: Vec<String>,
+    /// File names of the later runs that were stored when it was accepted, without `.json`: their regressions are
+    /// accepted too. Absent in older files, which accept those of all runs that were measured before `created`.
+    pub later_runs: Option<Vec<String>>,
     pub who: String,
     pub why: String,
     /// Last day of the acceptance, `YYYY-MM-DD`; absent if it does not expire. Afterwards, sessions stored under it
