@@ -138,8 +138,7 @@ impl Signature {
         let inputs: Vec<(String, &str)> =
             buffers.iter().map(|(argument, kind)| ((*argument).to_owned(), *kind)).collect();
         let of_call = |call: &str| -> Vec<(String, &str)> {
-            let buffers = results.iter().enumerate().filter(|(_, kind)| is_buffer(kind));
-            buffers.map(|(number, kind)| (format!("%{call}#{number}"), *kind)).collect()
+            results.iter().enumerate().map(|(number, kind)| (format!("%{call}#{number}"), *kind)).collect()
         };
         let all: Vec<(String, &str)> = [of_call("second"), inputs.clone()].concat();
         let with_third: Vec<(String, &str)> = [all.clone(), of_call("third")].concat();
@@ -227,9 +226,8 @@ pub(super) async fn caller(
         let finished = host.run(&compile).await?;
         if finished.exit == Exit::Success && module.is_file() {
             let folder = Some(Arc::new(folder));
-            let [results, inputs] = [&signature.results, &signature.parameters]
-                .map(|kinds| kinds.iter().filter(|kind| is_buffer(kind)).count());
-            return Ok(Ok(Caller { module, results, inputs, _folder: folder }));
+            let inputs = signature.parameters.iter().filter(|kind| is_buffer(kind)).count();
+            return Ok(Ok(Caller { module, results: signature.results.len(), inputs, _folder: folder }));
         }
         host.fail_on_full_disk(&finished, folder.path())?;
         Ok::<_, PipelineError>(Err(format!("the compiler refused it: {}", finished.stderr_tail.trim())))

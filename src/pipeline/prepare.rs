@@ -370,10 +370,10 @@ async fn workload(
     let digests = &host.digests;
     // If one configuration declares different flags for its two sides, comparing them is the purpose, so they
     // don't change the workload. If base and head have configurations with different declarations, the
-    // workload differs.
-    let declared = [config.base.as_ref(), Some(&config.head)].map(|side| side.map(|side| &side.run_flags));
-    let alike = config.base.as_ref().is_none_or(|base| base.run_flags == config.head.run_flags);
-    let flags = if alike { &execution.run_flags } else { &planned.target.run_flags };
+    // workload differs. A side without flags of its own is like one that is not declared.
+    let of_base = config.base.as_ref().map(|base| &base.run_flags);
+    let of_base = of_base.filter(|flags| **flags != config.head.run_flags);
+    let flags = if of_base.is_none() { &execution.run_flags } else { &planned.target.run_flags };
     let named = Named::find(flags, &side.sources).map_err(StageFailure::new)?;
     let mut settings = KeyBuilder::new("workload-settings/1")
         .text("function", &execution.function)
@@ -381,7 +381,7 @@ async fn workload(
         .list("allocator", &execution.allocators)
         .text("dispatch-repeats", &execution.dispatch_repeats.to_string())
         .list("env", planned.target.env.iter().map(|(name, value)| format!("{name}={value}")));
-    for flags in declared.into_iter().flatten() {
+    for flags in of_base.into_iter().chain([&config.head.run_flags]) {
         settings = settings.list("side-flag", flags);
     }
     settings = named.add_to(settings, digests).await?;

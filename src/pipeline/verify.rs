@@ -225,13 +225,13 @@ fn places(folder: &Path, call: &str, types: &[Option<String>]) -> Vec<TensorFile
 }
 
 /// The types of the results, from the output of a call. The type is `4x4xbf16` in `result[0]:
-/// hal.buffer_view` followed by `4x4xbf16=[…]`.
+/// hal.buffer_view` followed by `4x4xbf16=[…]`, and `f32` in `result[1]: f32=1.5`.
 fn printed_types(stdout: &str) -> Vec<String> {
     let mut lines = stdout.lines();
     let mut types = Vec::new();
     while let Some(line) = lines.next() {
-        if line.starts_with("result[") {
-            let value = lines.next().unwrap_or_default();
+        if let Some((_, result)) = line.split_once(": ").filter(|_| line.starts_with("result[")) {
+            let value = if result.contains('=') { result } else { lines.next().unwrap_or_default() };
             types.push(value.split('=').next().unwrap_or_default().trim().to_owned());
         }
     }
@@ -374,5 +374,17 @@ fn compare(
             Ok(Verification::bare(VerifyCode::VerifierDidntRun, Some(why)))
         }
         Err(run) => Err(run),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_printed_result_is_a_tensor_or_a_number() {
+        let printed =
+            "EXEC @main\nresult[0]: f32=3\nresult[1]: hal.buffer_view\n2xf32=1 2\nresult[2]: i32=7\n";
+        assert_eq!(printed_types(printed), ["f32", "2xf32", "i32"]);
     }
 }

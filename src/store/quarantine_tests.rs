@@ -312,7 +312,7 @@ pub(super) fn long_night(night: usize, level: f64, noise: f64) -> RunFile {
 }
 
 /// Stores a session, and returns the reason why its first benchmark is quarantined, if it is.
-fn stored_cause(files: &mut dyn super::Files, night: usize, level: f64) -> Option<QuarantineCause> {
+fn stored_cause(files: &mut dyn Files, night: usize, level: f64) -> Option<QuarantineCause> {
     let stored = put(files, &long_night(night, level, 0.004)).unwrap();
     let others = |reason: &crate::record::QuarantineRecord| {
         reason.benchmark.as_deref().is_none_or(|name| name != "m0/cpu/main")
@@ -455,7 +455,7 @@ fn damaged_first_sessions_do_not_hide_a_gradual_slowdown() {
 
 /// Stores a session with a gate that compares with four sessions, and returns the reason why its
 /// first benchmark is quarantined, if it is.
-fn stored_in_time(files: &mut dyn super::Files, night: usize, level: f64) -> Option<QuarantineCause> {
+fn stored_in_time(files: &mut dyn Files, night: usize, level: f64) -> Option<QuarantineCause> {
     let run = long_night(night, level, 0.004);
     let stored = put_at(files, &run, 4, run.created.parse().unwrap()).unwrap();
     let own = stored.quarantine.iter().find(|reason| reason.benchmark.as_deref() == Some("m0/cpu/main"));

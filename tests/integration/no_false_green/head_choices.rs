@@ -268,6 +268,17 @@ fn outputs_that_can_not_be_compared_with_bases_are_not_green() {
 }
 
 #[test]
+fn a_side_without_flags_that_head_declares_is_no_other_work() {
+    let (suite, repository) = repository();
+    suite.source("a", &["latency-us=1000"]);
+    policy_on_main(&suite, &repository, "");
+    suite.source("a", &["latency-us=1000", "revision=2"]);
+    let toml = suite.world.read("benchgate.toml");
+    suite.world.write("benchgate.toml", format!("{toml}\n[side.base]\n"));
+    gate_main(&suite, &[]).expect_code(0);
+}
+
+#[test]
 fn a_file_of_the_working_tree_is_not_part_of_the_base() {
     let (suite, repository) = repository();
     let absolute = suite.world.work().join("more.txt");
