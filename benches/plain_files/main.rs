@@ -11,8 +11,7 @@ mod recorded;
 
 use benchgate::gate::{CompareOptions, Comparison, Policy, Row, compare};
 use benchgate::model::{Metric, Run, Verdict};
-use benchgate::stats::robust::ScalePrior;
-use benchgate::stats::trimmed::quicker_mean;
+use benchgate::stats::robust::{ScalePrior, quicker_mean};
 use benchgate::stats::unpaired::disturbance_of;
 use benchgate::stats::{describe, student_quantile};
 use rand::{RngExt, SeedableRng};

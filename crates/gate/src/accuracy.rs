@@ -3,9 +3,13 @@
 //! Module `status` judges outputs beyond the tolerance as `diverged`; this module reports on outputs that
 //! pass.
 
-use benchgate_core::model::{Benchmark, Divergence, Lint, LintCode, OutputCheck, Run, VerifyCode};
+use benchgate_core::model::{
+    Benchmark, Better, Divergence, Lint, LintCode, Metric, MetricSeries, OutputCheck, Quality, Run, Series,
+    Unit, VerifyCode,
+};
 use benchgate_core::numerics::{self, Tensor};
 
+use super::rules::Rules;
 use super::workload;
 
 /// Ratio of two errors (root mean square) below which their difference is not reported: two correct roundings
@@ -116,4 +120,114 @@ impl Loss {
             format!("is no longer exact: error {head:.2e} against {truth}, was 0")
         }
     }
+}
+
+/// Share of a score by which a worse one must differ from it.
+const ROUNDING: f64 = 0.01;
+
+/// Share of a loss by which a worse one must differ from it: losses depend on random seeds.
+const OF_LOSS: f64 = 0.1;
+
+/// Errors up to this size may come from rounding, so that only one ten times as large is worse.
+const ROUNDING_ERROR: f64 = 1e-3;
+
+/// Smallest error that a tenfold one is compared with.
+const EXACT: f64 = 1e-7;
+
+/// Share by which two sums of the same numbers may differ if they are added in another order.
+const SUMMATION: f64 = 1e-3;
+
+/// Compares the metrics that state how right a result is: if head's values are worse than base's, its benchmark can't
+/// pass.
+///
+/// Returns the finding for each metric that is worse at head, or that only base has. A metric that fails the gate
+/// itself is judged like a time.
+pub fn quality_lints(base: &Benchmark, head: &Benchmark, rules: &Rules<'_>) -> Vec<Lint> {
+    let of_head = head.metrics.iter().filter(|series| base.metric(&series.metric.name).is_none());
+    let metrics = base.metrics.iter().chain(of_head).map(|series| &series.metric);
+    let stated = metrics.filter_map(|metric| Some((metric, of_metric(metric)?)));
+    let informational = stated.filter(|(metric, _)| !rules.metric(&head.name, metric).fatal);
+    informational.filter_map(|(metric, quality)| lint(base, head, &metric.name, quality)).collect()
+}
+
+/// Returns what a metric states about the result; `None` for a measurement.
+pub fn of_metric(metric: &Metric) -> Option<Quality> {
+    let quality = Quality::of_name(&metric.name)?;
+    match (&metric.unit, quality, metric.better) {
+        (Unit::Nanoseconds | Unit::Bytes, ..) => None,
+        // The policy or the tool states it.
+        (_, Quality::Score, Better::Lower) => Some(Quality::Error),
+        (_, Quality::Loss | Quality::Error | Quality::Failures, Better::Higher) => None,
+        _ => Some(quality),
+    }
+}
+
+fn lint(base: &Benchmark, head: &Benchmark, name: &str, quality: Quality) -> Option<Lint> {
+    let [mut was, now] = [base, head].map(|side| side.metric(name).map_or_else(Vec::new, values));
+    if was.is_empty() && quality == Quality::Failures {
+        was.push(0.0);
+    }
+    let badness = |value: f64| match quality {
+        Quality::Score => -value,
+        Quality::Similarity => 1.0 - value,
+        Quality::Loss | Quality::Error | Quality::Failures | Quality::Checksum | Quality::Work => value,
+    };
+    let ordered = |mut values: Vec<f64>| -> Option<[f64; 2]> {
+        values.sort_by(|one, two| badness(*one).total_cmp(&badness(*two)));
+        Some([*values.first()?, *values.last()?])
+    };
+    let is_repeated = was.len() > 1;
+    let counted = was.iter().chain(&now).all(|value| value.fract() == 0.0);
+    let before = ordered(was)?;
+    let Some(after) = ordered(now) else {
+        return Some(Lint::new(LintCode::ReportedProblem, format!("`{name}` is missing")));
+    };
+    let detail = |[was, now]: [String; 2]| format!("`{name}` {was} → {now}");
+    if matches!(quality, Quality::Checksum | Quality::Work) {
+        let rounding = if counted { 0.0 } else { SUMMATION };
+        let differs = |one: f64, two: f64| (one - two).abs() > rounding * one.abs();
+        // It may depend on the number of iterations.
+        let is_constant = !differs(before[0], before[1]) && (is_repeated || quality == Quality::Checksum);
+        let other = after.into_iter().find(|value| is_constant && differs(before[0], *value))?;
+        let detail = detail([before[0], other].map(|value| value.to_string()));
+        return Some(Lint::new(LintCode::WorkloadChanged, format!("the sides differ in {detail}")));
+    }
+    let is_worse = |head: f64, base: f64| {
+        let least = match quality {
+            Quality::Error | Quality::Similarity if !counted && head <= ROUNDING_ERROR => {
+                9.0 * base.max(EXACT)
+            }
+            Quality::Error | Quality::Failures | Quality::Similarity => base,
+            Quality::Loss => OF_LOSS * base.abs(),
+            Quality::Score | Quality::Checksum | Quality::Work => ROUNDING * base.abs(),
+        };
+        head > base && head - base >= least
+    };
+    let [[base_best, base_worst], [head_best, head_worst]] = [before, after].map(|side| side.map(badness));
+    // One value among many is worse if base's vary too little for it.
+    let is_found =
+        is_worse(head_best, base_worst) || is_worse(head_worst, base_worst + (base_worst - base_best));
+    let is_lost = quality == Quality::Score && after == [0.0; 2] && before[1] > 0.0;
+    let code = if is_lost { LintCode::Errored } else { LintCode::ReportedProblem };
+    is_found.then(|| Lint::new(code, detail([before[1], after[1]].map(shown))))
+}
+
+fn values(series: &MetricSeries) -> Vec<f64> {
+    match &series.series {
+        Series::Exact(value) => vec![*value],
+        Series::Processes(processes) => {
+            processes.iter().flat_map(|process| process.samples.iter().copied()).collect()
+        }
+        Series::Summaries(summaries) => {
+            let stated = summaries.iter().flat_map(|it| [it.mean, it.median, it.min, it.max]);
+            stated.flatten().collect()
+        }
+    }
+}
+
+/// Returns a number with four digits.
+fn shown(value: f64) -> String {
+    let rounded = format!("{value:.3e}").parse().unwrap_or(value);
+    let is_short = rounded == 0.0 || (1e-4..1e7).contains(&rounded.abs());
+    if is_short { rounded.to_string() } else { format!("{rounded:e}") }
 }

@@ -1,8 +1,7 @@
 //! `--test welch|mann-whitney`: the classical tests on pooled repetitions, as other tools run them.
 
 use benchgate_core::model::{LintCode, Verdict};
-use benchgate_stats::classical::{Moments, UMethod, mann_whitney, welch, welch_error};
-use benchgate_stats::rank_shift::RankShift;
+use benchgate_stats::classical::{Moments, RankShift, UMethod, mann_whitney, welch, welch_error};
 use benchgate_stats::{Effect, describe, student_quantile};
 
 use super::decide::{Classical, LEAST_HEAD_PROCESSES, Question, log_tolerance};

@@ -9,8 +9,8 @@ use benchgate_stats::describe;
 
 use super::draft::{ComparedSession, Draft, Open, blank};
 use super::evidence::Evidence;
-use super::matching::Matched;
 use super::rules::Rules;
+use super::status::Matched;
 use super::{Estimate, Method, Reason, context, history, series};
 
 /// Minimum number of rows for the correction; with fewer, the median of the others is itself too noisy to be

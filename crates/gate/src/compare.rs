@@ -13,12 +13,12 @@ use super::draft::{ComparedSession, Draft, Open, drafts};
 use super::estimate::{HistoryRow, PairedRow, histories, paired};
 use super::evidence::Evidence;
 use super::history::StoredSessions;
-use super::matching::{Matched, matched};
 use super::rules::Rules;
+use super::status::{Matched, matched};
 use super::{
     Alignment, Comparison, Method, Policy, Reason, Row, RunSummary, ShownSides, TestKind, accuracy,
-    classical, code, common, context, copied, diagnosis, direction, disturbance, explain, history, limits,
-    looks, matching, overall, rounded, separate, status, threads,
+    classical, code, common, comparison, context, copied, diagnosis, direction, disturbance, explain,
+    history, limits, looks, separate, status, threads,
 };
 
 /// Settings of a comparison besides the runs and the policy.
@@ -99,7 +99,7 @@ fn compared(
     let mut lints = context::deduplicate(context::of_runs(base, head));
     // Stored sessions hold summaries of processes, which never equal samples.
     if history.is_none() && !options.resampled {
-        lints.extend(copied::copied_sessions(&[base, head]).or_else(|| rounded::lint(base, head)));
+        lints.extend(copied::copied_sessions(&[base, head]).or_else(|| copied::rounded_copies(base, head)));
     }
     let together = base.session.is_some() && base.session == head.session;
     if together && lints.iter().all(|lint| lint.code != LintCode::HostBusy) {
@@ -144,11 +144,11 @@ fn compared(
         row.typical = row.values_to_show(ShownSides::of_row(row, &session));
     }
     name_kernels(&mut rows, &pairs, &rules);
-    matching::point_out(&mut rows, &pairs);
-    let geomeans = overall::geomeans(&rows, &effects, policy.alpha);
-    let (verdict, exit_code) = overall::overall(&rows, &policy.fail_on);
+    status::point_out(&mut rows, &pairs);
+    let geomeans = comparison::geomeans(&rows, &effects, policy.alpha);
+    let (verdict, exit_code) = comparison::overall(&rows, &policy.fail_on);
     let mut notes = notes(&rows);
-    notes.extend(matching::notes(base));
+    notes.extend(status::notes(base));
     notes.extend(kernels(&pairs));
     let mut method = method(&rows, policy);
     method.extend(calibrated(session.head.calibration.as_ref().or(session.base.calibration.as_ref())));

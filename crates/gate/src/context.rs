@@ -7,7 +7,7 @@ use benchgate_core::model::{
 };
 
 use super::evidence::{Evidence, SpreadSource};
-use super::matching::is_reported;
+use super::status::is_reported;
 
 /// Share of the processors, beyond the one that the benchmark itself needs, that may be busy before a host
 /// counts as overloaded. At three quarters, the scheduler no longer finds idle cores quickly.
@@ -214,7 +214,7 @@ pub fn on_gpu(benchmark: &Benchmark) -> bool {
 }
 
 /// Returns the target that a benchmark belongs to, if known.
-pub fn target(pair: super::matching::Matched<'_>) -> Option<String> {
+pub fn target(pair: super::status::Matched<'_>) -> Option<String> {
     pair.any()?.labels.get("target").cloned()
 }
 

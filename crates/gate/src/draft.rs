@@ -11,13 +11,13 @@ use super::decide::{decide_exact, log_floor, log_tolerance};
 use super::disturbance::Measured;
 use super::estimate::shift;
 use super::evidence::{self, Evidence, gather, prior_spread};
-use super::matching::Matched;
 use super::newest::GradualQuestion;
 use super::rules::Rules;
 use super::series::{self, Readings};
+use super::status::Matched;
 use super::{
     Estimate, Method, MetricPolicy, Reason, Row, accuracy, context, copied, diagnosis, disturbance, history,
-    quality, status, workload,
+    status, workload,
 };
 
 /// Metrics of compiler output, which need no device.
@@ -127,7 +127,7 @@ pub fn drafts(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_
     let unusable = unusable(base).or_else(|| unusable(head));
     let accuracy = accuracy::lints(base, head);
     let mut asked = workload::lints(base, head, session.together);
-    asked.extend(quality::lints(base, head, rules));
+    asked.extend(accuracy::quality_lints(base, head, rules));
     let disturbed =
         disturbance::of_row(base, head, Measured::new(session.together, session.history.is_some()));
     let untimed = untimed(pair, (base, head), session, rules);

@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use benchgate_stats::draws::{self, Contribution};
-use benchgate_stats::mean_cost::MeanCost;
 use benchgate_stats::robust::{Fit, ScalePrior, fit};
 use benchgate_stats::scores::{BlockCosts, ProcessCosts};
 use benchgate_stats::shift::{Blur, Shift};
 use benchgate_stats::stability::{Counts, RatePrior, SLOW_SCALES, SlowSize, count, p_value};
-use benchgate_stats::tail::StallTail;
+use benchgate_stats::tail::{MeanCost, StallTail};
 use benchgate_stats::{Effect, Inference, describe, sign_test};
 
 use super::gradual::{Earlier, Gradual};

@@ -10,7 +10,7 @@ use benchgate_stats::describe::{mean, variance};
 use benchgate_stats::student_quantile;
 
 use super::Interval;
-use super::matching::matched;
+use super::status::matched;
 
 /// Probability that an interval misses the true value on one side.
 const MISSED: f64 = 0.025;

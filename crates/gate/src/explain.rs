@@ -10,7 +10,7 @@ use benchgate_core::model::{
 use benchgate_stats::describe;
 
 use super::code::{CodeChange, code_changes};
-use super::matching::matched;
+use super::status::matched;
 use super::{Comparison, Row};
 
 /// One benchmark, explained as far as both runs have data.

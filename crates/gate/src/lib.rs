@@ -2,7 +2,6 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod accuracy;
-mod alignment;
 pub mod bisect;
 mod classical;
 mod code;
@@ -23,13 +22,8 @@ mod explain;
 mod gradual;
 mod history;
 mod limits;
-mod matching;
 mod newest;
 pub mod noise;
-mod outlook;
-mod overall;
-mod quality;
-mod rounded;
 mod rules;
 mod separate;
 mod sequential;
@@ -40,7 +34,6 @@ mod typical;
 mod untrusted;
 mod workload;
 
-pub use alignment::Alignment;
 pub use benchgate_core::model::{
     ChangedReference, Expectation, FailOn, FailureKind, Floor, Limit, MetricPolicy, Override, Policy,
     SequentialPolicy, TestKind, Waiver,
@@ -51,7 +44,7 @@ pub use common::ALL_BENCHMARKS;
 pub use compare::{CompareOptions, compare, compare_with_history};
 pub use comparison::{
     AssumedSpread, Comparison, Estimate, Geomean, Interval, Method, Reason, Row, RunSummary, SideStats,
-    TooLittle, Typical, WaiverUse,
+    TooLittle, Typical, WaiverUse, first_of,
 };
 pub use disturbance::{OtherPrograms, disturbed_side, record_unfit, unfit};
 pub use evidence::SpreadSource;
@@ -60,16 +53,13 @@ pub use explain::{CountChange, Explanation, KernelChange, Machine, explain};
 pub use gradual::EarlierSessions;
 pub use history::{StoredSessions, anchored};
 pub use limits::LimitReading;
-pub use matching::LOOKS_RENAMED;
 pub use newest::LEVEL_SESSIONS;
-pub use outlook::{Outlook, outlook};
-pub use overall::first_of;
 pub use rules::{NumericsPolicy, decides, unmatched};
 pub use sequential::{
-    CHECKED_IDENTICAL_BLOCKS, IDENTICAL_BLOCKS, OpenRows, looks, open_compile_times, open_in, open_in_shard,
-    open_rows,
+    CHECKED_IDENTICAL_BLOCKS, IDENTICAL_BLOCKS, OpenRows, Outlook, looks, open_compile_times, open_in,
+    open_in_shard, open_rows, outlook,
 };
 pub use series::{described, location};
-pub use status::{Expectations, Met};
-pub use typical::{Latency, ShownSides};
+pub use status::{Expectations, LOOKS_RENAMED, Met};
+pub use typical::{Alignment, Latency, ShownSides};
 pub use untrusted::{Expected, compare_untrusted};

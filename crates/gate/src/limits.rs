@@ -11,8 +11,8 @@ use benchgate_stats::multiplicity::holm_levels;
 use benchgate_stats::{describe, sign_test};
 
 use super::draft::blank;
-use super::matching::Matched;
 use super::rules::Rules;
+use super::status::Matched;
 use super::{Limit, Reason, Row, series};
 
 /// A value together with its limit.

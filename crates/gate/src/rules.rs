@@ -10,7 +10,7 @@ use benchgate_core::model::{
 
 use super::{
     ChangedReference, Expectation, Limit, MetricPolicy, NumericsTolerance, Override, Policy, TestKind,
-    Waiver, WaiverUse, quality,
+    Waiver, WaiverUse, accuracy,
 };
 
 /// Returns whether this metric of a benchmark can fail the gate.
@@ -135,8 +135,8 @@ impl<'a> Rules<'a> {
         };
         let mut free: Vec<&Metric> = metrics().filter(is_free).collect();
         // How right a result is decides only if nothing else is stated.
-        if free.iter().any(|metric| quality::of_metric(metric).is_none()) {
-            free.retain(|metric| quality::of_metric(metric).is_none());
+        if free.iter().any(|metric| accuracy::of_metric(metric).is_none()) {
+            free.retain(|metric| accuracy::of_metric(metric).is_none());
         }
         let has_rate = free.iter().any(|metric| metric.better == Better::Higher);
         let deciding = free.into_iter().filter(move |metric| !has_rate || metric.better == Better::Higher);

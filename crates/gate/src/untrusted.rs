@@ -11,7 +11,7 @@ use benchgate_core::model::{
 
 use super::compare::{CompareOptions, compare, waive};
 use super::rules::Rules;
-use super::{Comparison, Policy, Reason, Row, looks, overall, status, workload};
+use super::{Comparison, Policy, Reason, Row, comparison, looks, status, workload};
 
 /// A benchmark that the base's configuration declares, so that the result must contain it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,7 +76,7 @@ pub fn compare_untrusted(
         more.iter_mut().for_each(|row| waive(row, &rules));
         comparison.rows.extend(more);
     }
-    (comparison.verdict, comparison.exit_code) = overall::overall(&comparison.rows, &policy.fail_on);
+    (comparison.verdict, comparison.exit_code) = comparison::overall(&comparison.rows, &policy.fail_on);
     comparison
 }
 

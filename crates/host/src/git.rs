@@ -15,7 +15,6 @@ use benchgate_core::model::is_commit;
 mod ancestry;
 mod checkout;
 mod data_branch;
-mod history;
 mod remote;
 #[cfg(test)]
 mod tests;

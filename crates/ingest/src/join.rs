@@ -6,7 +6,7 @@ use benchgate_core::model::{
     Benchmark, BenchmarkName, Lint, LintCode, Metric, MetricSeries, Outcome, Process, Run, Series, Summary,
     Verification, VerifyCode, excerpt,
 };
-use benchgate_stats::quantile;
+use benchgate_stats::describe;
 
 use super::{IngestError, build};
 
@@ -138,7 +138,7 @@ fn typical_loads(files: &[Vec<f64>]) -> Vec<f64> {
     let windows = files.iter().map(Vec::len).max().unwrap_or(0);
     let typical = |window: usize| {
         let loads: Vec<f64> = files.iter().filter_map(|file| file.get(window).copied()).collect();
-        let sorted = quantile::sorted(&loads);
+        let sorted = describe::sorted(&loads);
         sorted.get((3 * sorted.len()).div_ceil(4).checked_sub(1)?).copied()
     };
     (0..windows).filter_map(typical).collect()
@@ -335,16 +335,16 @@ fn of_session(series: &mut Series, session: u32) {
 /// Returns the summary of a process, for a series in which other processes have only summaries.
 fn summarise(process: &Process) -> Summary {
     let n = process.samples.len();
-    let sorted = quantile::sorted(&process.samples);
+    let sorted = describe::sorted(&process.samples);
     let mean = sorted.iter().sum::<f64>() / n as f64;
     let squares: f64 = sorted.iter().map(|sample| (sample - mean).powi(2)).sum();
     Summary {
         n: Some(n as u64),
         mean: (n > 0).then_some(mean),
-        median: quantile::quantile_sorted(&sorted, 0.5),
+        median: describe::quantile_sorted(&sorted, 0.5),
         stddev: (n > 1).then(|| (squares / (n - 1) as f64).sqrt()),
-        q1: quantile::quantile_sorted(&sorted, 0.25),
-        q3: quantile::quantile_sorted(&sorted, 0.75),
+        q1: describe::quantile_sorted(&sorted, 0.25),
+        q3: describe::quantile_sorted(&sorted, 0.75),
         min: sorted.first().copied(),
         max: sorted.last().copied(),
         interval: None,

@@ -3,7 +3,6 @@
 
 pub mod change_points;
 pub mod classical;
-mod comb;
 pub mod density;
 pub mod describe;
 pub mod diagnose;
@@ -12,17 +11,13 @@ mod distributions;
 pub mod draws;
 pub mod e_detector;
 mod inference;
-pub mod mean_cost;
 pub mod multiplicity;
 pub mod prediction;
-pub mod quantile;
-pub mod rank_shift;
 pub mod robust;
 pub mod scores;
 pub mod shift;
 pub mod stability;
 pub mod tail;
-pub mod trimmed;
 pub mod unpaired;
 
 pub use distributions::{binomial_tail, sign_test, student_quantile, student_tail};

@@ -8,8 +8,7 @@
 
 use super::describe;
 use super::distributions::student_quantile;
-use super::robust::{Fit, NU, ScalePrior, fit};
-use super::trimmed::{ENOUGH, quicker_mean};
+use super::robust::{ENOUGH, Fit, NU, ScalePrior, fit, quicker_mean};
 use crate::inference::Effect;
 
 /// One side of a row, as costs: larger is worse.

@@ -8,13 +8,11 @@ mod word;
 mod benchmark;
 mod device;
 mod effect;
-mod kernels;
 mod lint;
 mod metric;
 pub mod number;
 mod policy;
 mod progress;
-mod quality;
 mod run;
 mod store_url;
 mod text;
@@ -22,21 +20,19 @@ mod verification;
 
 pub use benchmark::{
     ARCHITECTURE, Artifact, Benchmark, BenchmarkGlob, BenchmarkName, BlockSlot, ENVIRONMENT, FIELDS,
-    JUDGED_BY, JUDGED_BY_OUTPUTS, MetricSeries, PREPARE, Process, RENAMED_FROM, SETUP, Series, Summary,
-    Workload, is_axis, is_of_command,
+    GeneratedCode, JUDGED_BY, JUDGED_BY_OUTPUTS, Kernel, KernelCode, MetricSeries, PREPARE, Process, Profile,
+    RENAMED_FROM, SETUP, Series, Summary, Workload, is_axis, is_of_command,
 };
 pub use device::{BACKENDS, DeviceFacts, DeviceKind, GpuClock, Vendor, device_driver, is_cpu};
 pub use effect::{Estimate, Interval, Method, RunSummary, SideStats, Typical, WaiverUse};
-pub use kernels::{GeneratedCode, Kernel, KernelCode, Profile};
 pub use lint::{Consequence, Lint, LintCode, Subject};
-pub use metric::{Better, Metric, MetricKind, Unit};
+pub use metric::{Better, Metric, MetricKind, Quality, Unit, is_in, name_words, words};
 pub use number::Number;
 pub use policy::{
     ChangedReference, Disclose, Expectation, FailOn, FailureKind, Floor, Limit, MetricPolicy, Override,
     Policy, SequentialPolicy, TestKind, Waiver,
 };
 pub use progress::{Event, NextLook, Progress, Quiet, Standing};
-pub use quality::{Quality, is_in, name_words, words};
 pub use run::{
     Anchor, Calibration, Context, ForeignProcess, Origin, Run, SideName, Spread, Telemetry, Testbed,
     Toolchain,

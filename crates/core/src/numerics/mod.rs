@@ -4,11 +4,8 @@
 mod check;
 mod file;
 mod likeness;
-mod npy;
 mod parameters;
 mod parts;
-#[cfg(test)]
-mod parts_tests;
 mod random;
 mod tensor;
 #[cfg(test)]
@@ -17,8 +14,7 @@ mod tolerance;
 mod verify;
 
 pub use check::{check, typical_magnitude};
-pub use file::{TensorFile, TensorFileError, lacks_npy};
-pub use npy::NpyError;
+pub use file::{NpyError, TensorFile, TensorFileError, lacks_npy};
 pub use parameters::{ArchiveError, ParameterFill, WeightArchive};
 pub use random::RandomTensor;
 pub use tensor::{DType, ShapeError, Tensor};

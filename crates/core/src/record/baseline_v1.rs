@@ -10,10 +10,9 @@ use serde_with::skip_serializing_none;
 use crate::model::{BenchmarkGlob, Lint, LintCode, Metric, Testbed, Toolchain, VerifyCode};
 
 use super::error::{date, described, known_metric, timestamp, wrong};
-use super::write::sealed;
+use super::schema::sealed;
 use super::{
-    AcceptanceSchema, ArtifactRecord, BaselineSchema, Number, OutcomeRecord, RecordError, ValueRecord,
-    schema, write,
+    AcceptanceSchema, ArtifactRecord, BaselineSchema, Number, OutcomeRecord, RecordError, ValueRecord, schema,
 };
 
 /// One session of a suite on one testbed, as a baseline keeps it: one summary per process. The samples stay in the
@@ -208,7 +207,7 @@ impl BaselineFile {
 
     /// Returns the file's bytes, with a line for each benchmark. Equal values give equal bytes.
     pub fn to_json(&self) -> Vec<u8> {
-        write::line_per_entry(self)
+        schema::line_per_entry(self)
     }
 }
 
@@ -243,7 +242,7 @@ impl AcceptanceFile {
 
     /// Returns the file's bytes. Equal values give equal bytes.
     pub fn to_json(&self) -> Vec<u8> {
-        write::line_per_entry(self)
+        schema::line_per_entry(self)
     }
 
     pub fn to_json_line(&self) -> Vec<u8> {

@@ -6,7 +6,7 @@ use serde_with::skip_serializing_none;
 
 use crate::model::Verdict;
 
-use super::{BisectionSchema, Number, RecordError, schema, write};
+use super::{BisectionSchema, Number, RecordError, schema};
 
 /// The result of a search for the candidate that made a benchmark worse.
 #[skip_serializing_none]
@@ -140,6 +140,6 @@ impl BisectionFile {
 
     /// Returns the file's bytes. Equal values give equal bytes.
     pub fn to_json(&self) -> Vec<u8> {
-        write::indented(self)
+        schema::indented(self)
     }
 }

@@ -13,9 +13,7 @@ use serde_with::skip_serializing_none;
 use crate::model::{Lint, SideName, Toolchain, VerifyCode, is_sha256};
 
 use super::error::wrong;
-use super::{
-    BundleSchema, OutcomeRecord, OutcomeStatus, RecordError, ShardRecord, StageRecord, schema, write,
-};
+use super::{BundleSchema, OutcomeRecord, OutcomeStatus, RecordError, ShardRecord, StageRecord, schema};
 
 /// Everything that verifying and measuring need, by the name of a file in the archive.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -166,7 +164,7 @@ impl BundleFile {
 
     /// Returns the manifest's bytes. Equal values give equal bytes.
     pub fn to_json(&self) -> Vec<u8> {
-        write::indented(self)
+        schema::indented(self)
     }
 
     /// Returns the size of all files in bytes.

@@ -9,7 +9,7 @@ use crate::model::{
     WaiverUse,
 };
 
-use super::{ComparisonSchema, Number, RecordError, schema, write};
+use super::{ComparisonSchema, Number, RecordError, schema};
 
 /// The answer about two runs, row by row.
 #[skip_serializing_none]
@@ -46,7 +46,7 @@ impl ComparisonFile {
 
     /// Returns the file's bytes. Equal values give equal bytes.
     pub fn to_json(&self) -> Vec<u8> {
-        write::indented_into(Vec::with_capacity(HEAD_BYTES + self.rows.len() * ROW_BYTES), self)
+        schema::indented_into(Vec::with_capacity(HEAD_BYTES + self.rows.len() * ROW_BYTES), self)
     }
 }
 

@@ -10,7 +10,6 @@
 //! record type here.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
-mod backend_v1;
 mod baseline_v1;
 mod benchmark_v1;
 mod bisection_v1;
@@ -25,17 +24,12 @@ mod run_v1;
 mod schema;
 #[cfg(test)]
 mod tests;
-mod write;
 
 /// Maximum size of a result in bytes, whether benchgate or another tool wrote it. 5,000 benchmarks with every
 /// sample take a tenth of it.
 pub const MOST_RESULT_BYTES: u64 = 512 << 20;
 
 pub use crate::model::Number;
-pub use backend_v1::{
-    BackendProcessRecord, BackendRecord, CollectedRecord, MemoryRecord, OperatorTimesRecord,
-    ProfiledTimesRecord,
-};
 pub use baseline_v1::{
     AcceptanceFile, AnchoredRecord, BaselineBenchmark, BaselineFile, BaselineProcess, QuarantineCause,
     QuarantineRecord, SummaryRecord,
@@ -58,8 +52,9 @@ pub use convert::WHEN_STORED;
 pub use error::RecordError;
 pub use plan_v1::{PlanFile, PlannedBenchmarkRecord, PlannedShardRecord, PlannedSideRecord};
 pub use run_v1::{
-    BenchmarkRecord, BundleOrigin, CalibrationRecord, CommandRecord, Design, MeasureRecord,
-    MergedShardRecord, ProcessRecord, RunFile, ShardRecord, SideRecord, SpreadRecord, TimingRecord,
+    BackendProcessRecord, BackendRecord, BenchmarkRecord, BundleOrigin, CalibrationRecord, CollectedRecord,
+    CommandRecord, Design, MeasureRecord, MemoryRecord, MergedShardRecord, OperatorTimesRecord,
+    ProcessRecord, ProfiledTimesRecord, RunFile, ShardRecord, SideRecord, SpreadRecord, TimingRecord,
 };
 pub use schema::{
     AcceptanceSchema, BaselineSchema, BisectionSchema, BundleSchema, ComparisonSchema, PlanSchema, RunSchema,

@@ -10,8 +10,8 @@ use serde_with::skip_serializing_none;
 use crate::model::{Policy, SequentialPolicy, SideName};
 
 use super::error::wrong;
-use super::write::sealed;
-use super::{Design, Number, PlanSchema, RecordError, schema, write};
+use super::schema::sealed;
+use super::{Design, Number, PlanSchema, RecordError, schema};
 
 /// The division of a suite into shards, and everything that all shards must agree on.
 #[skip_serializing_none]
@@ -104,7 +104,7 @@ impl PlanFile {
 
     /// Returns the file's bytes. Equal values give equal bytes.
     pub fn to_json(&self) -> Vec<u8> {
-        write::indented(self)
+        schema::indented(self)
     }
 
     pub fn shard(&self, number: u32) -> Option<&PlannedShardRecord> {

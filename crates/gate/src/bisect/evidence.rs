@@ -8,7 +8,7 @@ use crate::{CompareOptions, Estimate, Policy, Reason, Row, compare, estimate, ev
 use benchgate_core::model::{Consequence, Lint, LintCode, Metric, Run, Series, Verdict};
 use benchgate_stats::Inference;
 
-use super::found::BisectOptions;
+use super::BisectOptions;
 
 /// Two candidates by their position in the order; `base` comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

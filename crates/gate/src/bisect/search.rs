@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use benchgate_core::model::Verdict;
 
 use super::evidence::{MINOR, Observed, Pair, Step};
-use super::found::{
+use super::{
     Answer, BisectOptions, Ends, Found, Part, Probe, SearchProgress, credible, entropy, ln_e, posterior,
 };
 

@@ -18,9 +18,9 @@ use serde::{Deserialize, Serialize};
 use benchgate_core::model::GpuClock;
 
 use super::HostLock;
+use super::busy::started;
 use super::gpu::Gpus;
 use super::host_lock::shared_folder;
-use super::processes::started;
 
 /// Prefix of the files that record locks.
 const PREFIX: &str = "benchgate-clock-";

@@ -5,7 +5,6 @@ mod busy;
 mod clocks;
 mod gpu;
 mod host_lock;
-mod processes;
 mod processors;
 mod testbed;
 mod watch;
@@ -14,11 +13,10 @@ use std::path::Path;
 
 use nix::sys::statvfs::statvfs;
 
-pub use busy::{Usage, load_average, usage_now};
+pub use busy::{Usage, foreign, load_average, usage_now};
 pub use clocks::{ClockHold, Leftover, hold_clocks, leftover_locks, undo_leftovers};
 pub use gpu::{Choice, Gpu, GpuReading, Gpus, Limit, accelerator, choose};
 pub use host_lock::{DeviceError, HostLock, lock, lock_host, measuring_now};
-pub use processes::foreign;
 pub use processors::{Governance, default_cpus, governance, pinnable, ranges};
 pub use testbed::{testbed, with_fact};
 pub use watch::{GpuSeen, Seen, Watch, Watched};

@@ -13,9 +13,8 @@ use std::time::Duration;
 
 use benchgate_core::model::ForeignProcess;
 
-use super::busy::{Busy, Usage, own_time};
+use super::busy::{Busy, Usage, busiest_on, foreign_on_gpu, marked, named, own_time};
 use super::gpu::{GpuReading, Gpus};
-use super::processes::{busiest_on, foreign_on_gpu, marked, named};
 use super::processors::stay_with_the_host;
 
 /// Interval between two readings of a GPU. Its sensors update their values about ten times a second, but heat

@@ -11,8 +11,7 @@ use tokio::process::{ChildStdin, ChildStdout};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-use super::child::{Child, exit_of, peak_memory_bytes, wall};
-use super::output::{Log, OutputHead, Tail};
+use super::child::{Child, Log, OutputHead, Tail, exit_of, peak_memory_bytes, wall};
 use super::supervisor::{GRACE, Report};
 use super::{Cancel, Command, Exit, Finished, ProcessError};
 

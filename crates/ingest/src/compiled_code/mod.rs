@@ -8,7 +8,6 @@ mod aarch64;
 mod amdgpu;
 mod container;
 mod elf_library;
-mod gfx9;
 mod ptx;
 mod ptxas;
 mod spirv;

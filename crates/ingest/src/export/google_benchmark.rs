@@ -7,8 +7,10 @@ use serde_json::{Map, Value, json};
 use benchgate_core::model::{Benchmark, Metric, MetricSeries, Outcome, Run, Series, Summary};
 
 use super::super::google_benchmark::{AXES, Axes, TESTBED, counter_metric};
-use super::evidence::{RowMark, is_verified, mark, only_in_run_json, wrong_output};
-use super::{ExportedRun, affected_benchmarks, left_out, several_processes};
+use super::{
+    ExportedRun, RowMark, affected_benchmarks, is_verified, left_out, mark, only_in_run_json,
+    several_processes, wrong_output,
+};
 
 pub(super) fn write(run: &Run) -> ExportedRun {
     let mut rows = Vec::new();

@@ -8,8 +8,10 @@ use benchgate_core::model::{
     Benchmark, Better, ENVIRONMENT, Metric, Outcome, Process, Run, Series, Verification, VerifyCode,
 };
 
-use super::evidence::{RowMark, mark, only_in_run_json, spread_of_summaries};
-use super::{ExportedRun, affected_benchmarks, has_summaries, left_out};
+use super::{
+    ExportedRun, RowMark, affected_benchmarks, has_summaries, left_out, mark, only_in_run_json,
+    spread_of_summaries,
+};
 
 /// Labels that are not axes of the experiment.
 const NOT_AXES: [&str; 6] = ["model", "suite", "target", "iterations_per_run", "timestamp", "label"];

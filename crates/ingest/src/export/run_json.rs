@@ -13,8 +13,7 @@ use benchgate_core::record::{
     ProcessRecord, RunFile, RunSchema, SideRecord, ValueRecord,
 };
 
-use super::evidence::{deciding, spread_of_summaries};
-use super::{ExportedRun, affected_benchmarks, has_summaries};
+use super::{ExportedRun, affected_benchmarks, deciding, has_summaries, spread_of_summaries};
 
 pub(super) fn write(run: &Run, now: &str) -> ExportedRun {
     let created = measured_at(run, now);

@@ -13,9 +13,8 @@ use super::super::error::{LineFault, line_fault};
 use super::super::text::{Line, lines};
 use super::TimeUnit;
 use super::counters::{Counters, TableHeader};
-use super::preamble;
 use super::rows::{Families, GoogleBenchmarkRow};
-use super::stated::Instance;
+use super::summaries::Instance;
 
 /// Relative rounding error (half a unit in the last printed place, as a share of the value) above which
 /// rounding alone exceeds half of the default floor of 1 %.
@@ -46,7 +45,7 @@ pub(crate) fn read(text: &str) -> Result<Run, LineFault> {
             continue;
         }
         let Some(header) = &table else {
-            preamble::read_line(&plain, &mut run.context);
+            super::read_line(&plain, &mut run.context);
             devices.extend(device(&plain));
             continue;
         };

@@ -10,10 +10,8 @@ use super::super::error::{LineFault, line_fault};
 use super::super::text::lines;
 use super::TimeUnit;
 use super::counters::MAX_COUNTERS;
-use super::preamble;
 use super::rows::{Families, GoogleBenchmarkRow};
-use super::stated::Instance;
-use super::summaries::Statistic;
+use super::summaries::{Instance, Statistic};
 
 /// The beginning of the header, which is the same in every release.
 pub(crate) const HEADER: &str = "name,iterations,real_time,cpu_time,time_unit";
@@ -41,7 +39,7 @@ pub(crate) fn read(text: &str) -> Result<Run, LineFault> {
             start = Some(line);
             break;
         }
-        preamble::read_line(line.text, &mut run.context);
+        super::read_line(line.text, &mut run.context);
         before = line.number;
     }
     let Some(header) = start else {

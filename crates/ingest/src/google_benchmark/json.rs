@@ -14,8 +14,7 @@ use super::super::json_scan::{Scan, Scanner};
 use super::TimeUnit;
 use super::counters::MAX_COUNTERS;
 use super::rows::{Families, GoogleBenchmarkRow, RowKind};
-use super::stated::Instance;
-use super::summaries::Statistic;
+use super::summaries::{Instance, Statistic};
 
 /// Reads the whole file into context and benchmarks.
 pub(crate) fn read(text: &str) -> Result<Run, BoxedFault> {

@@ -5,9 +5,7 @@ mod counters;
 mod csv;
 mod json;
 mod pieces;
-mod preamble;
 mod rows;
-mod stated;
 mod summaries;
 
 pub(super) use console::{is_header as is_console_header, read as read_console, without_colors};
@@ -17,6 +15,8 @@ pub(super) use json::{AXES, Axes, TESTBED, read as read_json};
 pub(super) use pieces::read as read_pieces;
 
 use std::borrow::Cow;
+
+use benchgate_core::model::Context;
 
 /// The unit of a row's two time columns.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,4 +40,44 @@ impl<'a> TimeUnit<'a> {
             _ => Self::Unknown(name),
         }
     }
+}
+
+/// Facts about the host that the tool prints above its rows, on the console and with CSV.
+///
+/// Adds the facts of one line to the context; other lines are skipped.
+fn read_line(line: &str, context: &mut Context) {
+    let line = line.trim();
+    if let Some(executable) = line.strip_prefix("Running ") {
+        context.executable = Some(executable.to_owned());
+    } else if let Some(host) = line.strip_prefix("Run on (") {
+        // `Run on (128 X 3799.07 MHz CPU s)`
+        let mut words = host.split_ascii_whitespace();
+        context.num_cpus = words.next().and_then(|count| count.parse().ok());
+        context.mhz_per_cpu =
+            words.nth(1).and_then(|mhz| mhz.parse().ok()).filter(|mhz: &f64| mhz.is_finite());
+    } else if let Some(loads) = line.strip_prefix("Load Average:") {
+        let loads = loads.split(',').map_while(|load| load.trim().parse().ok());
+        context.load_avg = loads.filter(|load: &f64| load.is_finite()).take(3).collect();
+    } else if let Some(warning) = line.strip_prefix("***WARNING***") {
+        if warning.contains("CPU scaling is enabled") {
+            context.cpu_scaling_enabled = Some(true);
+        } else if warning.contains("Library was built as DEBUG") {
+            context.library_build_type = Some("debug".to_owned());
+        } else if warning.contains("ASLR is enabled") {
+            context.aslr_enabled = Some(true);
+        }
+    } else if context.date.is_none() && is_date(line) {
+        context.date = Some(line.to_owned());
+    }
+}
+
+/// Returns whether a line is a date: `2024-05-07T21:09:15-05:00`, or `2017-03-01 10:00:00` in old releases.
+fn is_date(line: &str) -> bool {
+    let bytes = line.as_bytes();
+    (19..=25).contains(&bytes.len())
+        && bytes[..4].iter().all(u8::is_ascii_digit)
+        && bytes[4] == b'-'
+        && bytes[7] == b'-'
+        && matches!(bytes[10], b'T' | b' ')
+        && bytes[13] == b':'
 }

@@ -13,8 +13,8 @@ use jiff::{SignedDuration, Timestamp};
 use benchgate_stats::describe;
 
 use super::causes::{Cause, Member, Move, causes, key};
-use super::held::{BEFORE, PRESENT, level_before, red_since};
 use super::history::{BenchmarkHistory, Timeline, Track};
+use super::stability::{BEFORE, PRESENT, level_before, red_since};
 
 /// Thresholds for opening and updating issues.
 #[derive(Debug, Clone, Copy, PartialEq)]

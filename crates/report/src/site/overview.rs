@@ -7,12 +7,11 @@ use maud::{Markup, html};
 
 use super::benchmark::{commit, in_short, path, ranges};
 use super::causes::{Cause, ListCommits, Member, Move, causes, sources};
-use super::held::is_held_red;
 use super::history::{BenchmarkHistory, Timeline};
 use super::layout::{RepositoryUrl, name, page, wide};
 use super::plot::{day, spark};
 use super::silence::{OpenSlowdown, Silence};
-use super::stability::Unstable;
+use super::stability::{Unstable, is_held_red};
 use crate::report::{change, quantity};
 use benchgate_core::model::counted;
 

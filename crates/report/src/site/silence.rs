@@ -9,8 +9,8 @@ use benchgate_stats::describe;
 
 use super::alerts::{AlertPolicy, acceptance, worse_causes};
 use super::causes::{Cause, Member, causes};
-use super::held::{is_held_red, red_since};
 use super::history::Timeline;
+use super::stability::{is_held_red, red_since};
 
 /// Number of sessions from which the usual time between two sessions is determined.
 const RECENT: usize = 20;

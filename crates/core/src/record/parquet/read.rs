@@ -24,7 +24,7 @@ use super::columns::{
     BENCHMARK, COLUMNS, ColumnKind, ColumnValues, DETAIL, METRIC, MIN, N, PROCESS, ParquetCell, STATE,
     STDDEV, Shared, UNDISTURBED, VALUE,
 };
-use super::{MOST_GROUP_ROWS, MOST_ROWS, SESSION_KEY, failed, write, wrong};
+use super::{MOST_GROUP_ROWS, MOST_ROWS, SESSION_KEY, failed, wrong};
 
 pub(super) fn file(bytes: &[u8]) -> Result<BaselineFile, RecordError> {
     let reader = SerializedFileReader::new(Bytes::copy_from_slice(bytes)).map_err(failed)?;
@@ -62,7 +62,7 @@ fn header(metadata: &ParquetMetaData) -> Result<BaselineFile, RecordError> {
 /// rows.
 fn check_structure(metadata: &ParquetMetaData, size: usize) -> Result<(), RecordError> {
     let found = metadata.file_metadata().schema_descr();
-    let expected = SchemaDescriptor::new(write::schema()?.into());
+    let expected = SchemaDescriptor::new(super::schema()?.into());
     let same = found.num_columns() == expected.num_columns()
         && found.columns().iter().zip(expected.columns()).all(|(found, expected)| {
             found.path() == expected.path()

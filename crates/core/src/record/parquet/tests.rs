@@ -12,8 +12,8 @@ use proptest::prelude::*;
 
 use crate::record::{BaselineFile, BaselineProcess, Number, SummaryRecord};
 
+use super::SESSION_KEY;
 use super::columns::{COLUMNS, ColumnKind};
-use super::{SESSION_KEY, write};
 
 const GOLDEN: &str = include_str!("../../../../../tests/fixtures/record/baseline-v1.json");
 const GOLDEN_PARQUET: &[u8] = include_bytes!("../../../../../tests/fixtures/record/baseline-v1.parquet");
@@ -125,7 +125,7 @@ fn forged(rows: usize, metric: &str) -> Vec<u8> {
     let properties = WriterProperties::builder()
         .set_key_value_metadata(Some(vec![KeyValue::new(SESSION_KEY.to_owned(), header)]))
         .build();
-    let schema = Arc::new(write::schema().unwrap());
+    let schema = Arc::new(super::schema().unwrap());
     let mut writer = SerializedFileWriter::new(Vec::new(), schema, Arc::new(properties)).unwrap();
     let mut group = writer.next_row_group().unwrap();
     for column in &COLUMNS {

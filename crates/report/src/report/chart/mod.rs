@@ -8,7 +8,6 @@ mod alignment;
 mod bars;
 mod bisection;
 mod data;
-mod hills;
 mod memory;
 mod svg;
 

@@ -1,14 +1,127 @@
-//! Markdown tables with a latency column. A blank model cell repeats the one above. The heading before a
-//! table names the device. `-` stands for no value, and `**Failed:** why` for a failure, which must not look
-//! like a missing number.
+//! The compile benchmark, which compares eager, jit, torch.compile, ONNX and TensorRT: its JSON artifacts,
+//! and the Markdown tables that people keep of them.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
 
 use benchgate_core::model::{Benchmark, Metric, Run, Stage, Summary};
 
-use super::super::build::{ByName, carried, fail, summary, time_unit};
-use super::super::error::{LineFault, line_fault};
-use super::super::facts::{self, Commits, Field};
-use super::super::text::lines;
-use super::named;
+use super::build::{ByName, carried, fail, processes, summary, time_unit};
+use super::error::{LineFault, line_fault};
+use super::facts::{self, Commits, Field};
+use super::json::{parse, unique_map};
+use super::stated::check_summary;
+use super::text::lines;
+
+/// Creates a benchmark named `model/device/backend`, leaving out unknown parts.
+fn named(model: Option<&str>, device: Option<&str>, backend: &str) -> Benchmark {
+    let parts: Vec<&str> = [model, device, Some(backend)].into_iter().flatten().collect();
+    let mut benchmark = Benchmark::new(parts.join("/"));
+    for (label, value) in [("model", model), ("target", device), ("backend", Some(backend))] {
+        if let Some(value) = value {
+            benchmark.labels.insert(label.to_owned(), value.to_owned());
+        }
+    }
+    benchmark
+}
+
+#[derive(Deserialize)]
+struct CompileBenchmarkFile {
+    model: Option<String>,
+    device: Option<String>,
+    #[serde(alias = "runs")]
+    num_runs: Option<u64>,
+    results: Vec<CompileBenchmarkEntry>,
+    #[serde(flatten, deserialize_with = "unique_map")]
+    other: BTreeMap<String, Value>,
+}
+
+#[derive(Deserialize)]
+struct CompileBenchmarkEntry {
+    backend: String,
+    #[serde(alias = "mean_ms", alias = "latency_ms")]
+    mean_latency_ms: Option<f64>,
+    #[serde(alias = "std_ms", alias = "stddev_ms")]
+    std_latency_ms: Option<f64>,
+    #[serde(alias = "median_ms")]
+    median_latency_ms: Option<f64>,
+    #[serde(alias = "times_ms", alias = "samples_ms")]
+    latencies_ms: Option<Vec<Option<f64>>>,
+    #[serde(alias = "compile_time", alias = "compile_s")]
+    compile_time_s: Option<f64>,
+    success: Option<bool>,
+    #[serde(alias = "reason", alias = "failure")]
+    error: Option<String>,
+    #[serde(flatten, deserialize_with = "unique_map")]
+    other: BTreeMap<String, Value>,
+}
+
+/// The JSON artifact for one model on one device: `{"model", "device", "results": [{"backend", …}]}`. Its
+/// versions spell the same field differently, so every known spelling is accepted.
+pub(crate) fn read_json(text: &str) -> Result<Run, LineFault> {
+    let file: CompileBenchmarkFile = parse(text)?;
+    for name in [&file.model, &file.device].into_iter().flatten() {
+        carried(name).map_err(|what| line_fault(1, what))?;
+    }
+    let of_file = facts::of_json(&file.other);
+    let mut commits = Commits::default();
+    commits.add(facts::borrowed(&of_file));
+    let shared = facts::shared(of_file).map_err(|what| line_fault(1, what))?;
+    let mut benchmarks = ByName::default();
+    for entry in &file.results {
+        let mut benchmark = of_entry(entry, &file);
+        let of_row = facts::of_json(&entry.other);
+        commits.add(facts::borrowed(&of_row));
+        let is_of_file = |(name, _): &&Field| of_row.iter().all(|(of_row, _)| of_row != name);
+        let fields: Vec<Field> = of_row.iter().chain(shared.iter().filter(is_of_file)).cloned().collect();
+        facts::state(&mut benchmark, &fields);
+        benchmarks.push_once(benchmark);
+    }
+    let mut run = Run { benchmarks: benchmarks.finish(), ..Run::default() };
+    commits.finish(&mut run);
+    Ok(run)
+}
+
+fn of_entry(entry: &CompileBenchmarkEntry, file: &CompileBenchmarkFile) -> Benchmark {
+    let mut benchmark = named(file.model.as_deref(), file.device.as_deref(), &entry.backend);
+    let error = entry.error.as_deref().filter(|error| !error.is_empty());
+    if error.is_some() || entry.success == Some(false) {
+        fail(&mut benchmark, Stage::Compile, error.unwrap_or_default());
+        return benchmark;
+    }
+    let mut stated = Summary {
+        mean: entry.mean_latency_ms,
+        median: entry.median_latency_ms,
+        stddev: entry.std_latency_ms,
+        ..Summary::default()
+    };
+    match (&entry.latencies_ms, entry.mean_latency_ms.or(entry.median_latency_ms)) {
+        (Some(times), _) if !times.is_empty() => {
+            let samples: Vec<f64> = times.iter().map(|time| time.unwrap_or(f64::NAN)).collect();
+            check_summary(&mut benchmark, &samples, &stated);
+            processes(&mut benchmark, Metric::LATENCY, 1e6, vec![samples]);
+        }
+        (Some(_), _) => {
+            fail(&mut benchmark, Stage::Benchmark, "the list of latencies is empty");
+            return benchmark;
+        }
+        (None, Some(_)) => {
+            stated.n = file.num_runs;
+            summary(&mut benchmark, Metric::LATENCY, 1e6, stated);
+        }
+        (None, None) => {
+            fail(&mut benchmark, Stage::Benchmark, "no latency");
+            return benchmark;
+        }
+    }
+    if let Some(time) = entry.compile_time_s {
+        let stated = Summary { mean: Some(time), ..Summary::default() };
+        summary(&mut benchmark, Metric::COMPILE_TIME, 1e9, stated);
+    }
+    benchmark
+}
 
 /// Devices that a heading can name.
 const DEVICES: [&str; 8] = ["cpu", "cuda", "gpu", "rocm", "hip", "vulkan", "metal", "mps"];
@@ -67,8 +180,12 @@ fn is_time(title: &str) -> bool {
     title.contains("latency") || title.starts_with("mean")
 }
 
+/// Markdown tables with a latency column. A blank model cell repeats the one above. The heading before a
+/// table names the device. `-` stands for no value, and `**Failed:** why` for a failure, which must not look
+/// like a missing number.
+///
 /// Reads every latency table of a document.
-pub(crate) fn read(text: &str) -> Result<Run, LineFault> {
+pub(crate) fn read_markdown(text: &str) -> Result<Run, LineFault> {
     let (mut benchmarks, mut commits) = (ByName::default(), Commits::default());
     let mut device: Option<String> = None;
     let mut table: Option<MarkdownColumns> = None;
@@ -97,7 +214,7 @@ pub(crate) fn read(text: &str) -> Result<Run, LineFault> {
                     let named = carried(named).map_err(|what| line_fault(line.number, what))?;
                     model = Some(named.to_owned());
                 }
-                let read = benchmark(row, columns, model.as_deref(), device.as_deref());
+                let read = of_cells(row, columns, model.as_deref(), device.as_deref());
                 let mut read = read.map_err(|what| line_fault(line.number, what))?;
                 let others = columns.others.iter();
                 let others: Vec<Field> =
@@ -131,7 +248,7 @@ fn heading_device(text: &str) -> Option<String> {
     words.map(str::to_ascii_lowercase).find(|word| DEVICES.contains(&word.as_str()))
 }
 
-fn benchmark(
+fn of_cells(
     row: &[&str],
     columns: &MarkdownColumns,
     model: Option<&str>,
