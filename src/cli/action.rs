@@ -8,14 +8,13 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::exit_code::ExitCode;
-use crate::fleet;
 use crate::git::Repository;
 use crate::github::{self, CodeOrigin, GitHubEvent, Job};
-use crate::report;
+use crate::{fleet, report};
 
 use super::action_inputs::{Inputs, problems};
 use super::reporting::{Reporting, Story, Texts};
-use super::{CliError, Terminal, inputs, job, paths, reporting, secrets, shard_args};
+use super::{CliError, Terminal, inputs, job, paths, reporting, run_args, runtime};
 
 /// Run the command that the inputs of the GitHub Action select
 ///
@@ -85,7 +84,7 @@ pub fn run(args: &ActionArgs, terminal: &Terminal) -> Result<ExitCode, CliError>
     }
     if let Some(file) = invocation.plan.filter(|file| file.is_file()) {
         let matrix = fleet::render(
-            &shard_args::read(&file)?,
+            &run_args::read_plan(&file)?,
             fleet::PlanFormat::Github,
             &fleet::ShardCommand::default(),
         );
@@ -96,7 +95,7 @@ pub fn run(args: &ActionArgs, terminal: &Terminal) -> Result<ExitCode, CliError>
 
 fn invocation_of_this_job() -> Result<ActionInvocation, CliError> {
     let inputs = Inputs::read(&|name| match name {
-        "GITHUB_TOKEN" => secrets::get(name),
+        "GITHUB_TOKEN" => runtime::secret(name),
         _ => std::env::var(name).ok(),
     });
     let job = job::current()?;

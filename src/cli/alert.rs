@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::site::HistoryArgs;
 use super::store_args::StoreArgs;
-use super::{CliError, Terminal, inputs, job, runtime, secrets};
+use super::{CliError, Terminal, inputs, job, runtime};
 use crate::config::GitHub;
 use crate::exit_code::ExitCode;
 use crate::git::Repository;
@@ -83,7 +83,7 @@ fn site_url(text: &str) -> Result<String, String> {
 pub fn run(args: &AlertArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let git = Repository::open(Path::new(".")).ok();
     let job = job::current()?;
-    let token = secrets::get("GITHUB_TOKEN").as_deref().and_then(GitHubToken::new);
+    let token = runtime::secret("GITHUB_TOKEN").as_deref().and_then(GitHubToken::new);
     if !args.dry_run && (job.is_none() || token.is_none()) {
         return Err(CliError::usage(
             "issues can only be opened by a job of GitHub Actions with GITHUB_TOKEN",
@@ -132,8 +132,8 @@ fn failed(error: GitHubError) -> CliError {
 }
 
 fn webhook() -> Result<Option<Webhook>, CliError> {
-    let Some(url) = secrets::get("BENCHGATE_WEBHOOK_URL") else { return Ok(None) };
-    let secret = secrets::get("BENCHGATE_WEBHOOK_SECRET");
+    let Some(url) = runtime::secret("BENCHGATE_WEBHOOK_URL") else { return Ok(None) };
+    let secret = runtime::secret("BENCHGATE_WEBHOOK_SECRET");
     Ok(Some(Webhook::new(&url, secret.as_deref(), RetryPolicy::default())?))
 }
 

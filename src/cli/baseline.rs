@@ -11,10 +11,10 @@ use crate::record::{QuarantineCause, QuarantineRecord, RunFile};
 use crate::report::{self, TerminalOptions, View};
 use crate::store::{self, Files, Lineage, StoreError, UpdateOptions, Updated};
 
-use super::backend_args::BackendArgs;
 use super::baseline_accept::{Accept, absent, accept, accept_command, loaded};
 use super::policy_args::PolicyArgs;
 use super::rendering::{ComparisonArgs, RunFileArgs};
+use super::run_args::BackendArgs;
 use super::session::{MeasureArgs, side, with_anchor};
 use super::store_args::{ShelfArgs, StoreArgs, StoreAt, StorePlace, runner, say_faults};
 use super::{CliError, Terminal, baseline_show, choices, inputs, job, reading, reporting, runtime};

@@ -9,17 +9,16 @@ use crate::git::{MovedSubmodule, Repository};
 use crate::model::{SideName, short_commit};
 use crate::pipeline::{self, MeasuredRun, SideInput};
 
-use super::backend_args::BackendArgs;
 use super::bundle_args::{BundleArgs, Half};
 use super::policy_args::PolicyArgs;
 use super::posting::{self, Situation};
-use super::provenance;
 use super::rendering::{ComparisonArgs, Destination, RunFileArgs};
 use super::reporting::{GithubArgs, PostArgs, Story, Texts};
+use super::run_args::BackendArgs;
 use super::session::{MeasureArgs, side, with_anchor};
 use super::store_args::{StoreArgs, checkout_runner};
 use super::stored::{Baseline, likely_base};
-use super::{CliError, ErrorKind, Terminal, job};
+use super::{CliError, ErrorKind, Terminal, job, provenance};
 
 /// Measure both sides, compare and judge
 ///

@@ -11,7 +11,6 @@ macro_rules! docs {
 mod action;
 mod action_inputs;
 mod alert;
-mod backend_args;
 mod baseline;
 mod baseline_accept;
 mod baseline_show;
@@ -31,8 +30,6 @@ mod init;
 mod inputs;
 mod job;
 mod limits;
-mod man;
-mod merge;
 mod noise;
 mod pair;
 mod paths;
@@ -48,11 +45,10 @@ mod report;
 mod reporting;
 mod result_args;
 mod run;
+mod run_args;
 mod runtime;
-mod secrets;
 mod select;
 mod session;
-mod shard_args;
 mod site;
 mod store_args;
 mod stored;
@@ -60,8 +56,9 @@ mod terminal;
 mod tools;
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::exit_code::ExitCode;
 
@@ -121,7 +118,7 @@ pub enum CliCommand {
     Gate(Box<gate::GateArgs>),
     Pair(Box<pair::CommandPairArgs>),
     Plan(plan::PlanArgs),
-    Merge(merge::MergeArgs),
+    Merge(plan::MergeArgs),
     Publish(Box<publish::PublishArgs>),
     Action(action::ActionArgs),
     Baseline(baseline::BaselineArgs),
@@ -137,13 +134,13 @@ pub enum CliCommand {
     Explain(Box<explain::ExplainArgs>),
     Doctor(doctor::DoctorArgs),
     Clean(clean::CleanArgs),
-    Completions(man::CompletionsArgs),
-    Man(man::ManArgs),
+    Completions(CompletionsArgs),
+    Man(ManArgs),
 }
 
 /// Parses the arguments, runs the command, and returns its exit code.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    secrets::take();
+    runtime::take_secrets();
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(error) => {
@@ -161,7 +158,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         CliCommand::Gate(args) => gate::run(args, &terminal),
         CliCommand::Pair(args) => pair::run(args, &terminal),
         CliCommand::Plan(args) => plan::run(args, &terminal),
-        CliCommand::Merge(args) => merge::run(args, &terminal),
+        CliCommand::Merge(args) => plan::merge(args, &terminal),
         CliCommand::Publish(args) => publish::run(args, &terminal),
         CliCommand::Action(args) => action::run(args, &terminal),
         CliCommand::Baseline(args) => baseline::run(args, &terminal),
@@ -177,8 +174,8 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         CliCommand::Explain(args) => explain::run(args, &terminal),
         CliCommand::Doctor(args) => doctor::run(args, &terminal),
         CliCommand::Clean(args) => clean::run(args, &terminal),
-        CliCommand::Completions(args) => man::completions(args, &terminal),
-        CliCommand::Man(args) => man::run(args, &terminal),
+        CliCommand::Completions(args) => completions(args, &terminal),
+        CliCommand::Man(args) => manual(args, &terminal),
     };
     match result {
         Ok(code) => terminal.finish(code),
@@ -187,4 +184,52 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
             error.exit_code()
         }
     }
+}
+
+/// Print the manual page, or write one for every command
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  benchgate man > benchgate.1           read it with man ./benchgate.1
+  benchgate man --output-dir ./man1     a page for every command")]
+pub struct ManArgs {
+    /// Folder for the output files; they are benchgate.1, benchgate-gate.1 and so on
+    #[arg(long, value_name = "FOLDER")]
+    output_dir: Option<PathBuf>,
+}
+
+fn manual(args: &ManArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    match &args.output_dir {
+        Some(folder) => std::fs::create_dir_all(folder)
+            .and_then(|()| clap_mangen::generate_to(Cli::command(), folder))
+            .map_err(|source| no_manual(&folder.display().to_string(), &source))?,
+        None => {
+            let mut page = Vec::new();
+            clap_mangen::Man::new(Cli::command())
+                .render(&mut page)
+                .map_err(|source| no_manual("memory", &source))?;
+            terminal.print(&String::from_utf8_lossy(&page));
+        }
+    }
+    Ok(ExitCode::Pass)
+}
+
+fn no_manual(place: &str, source: &std::io::Error) -> CliError {
+    CliError::failed(format!("failed to write the manual into {place}: {source}"))
+        .hint("name a folder that can be written with --output-dir")
+}
+
+/// Print shell completions
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  benchgate completions bash > /etc/bash_completion.d/benchgate")]
+pub struct CompletionsArgs {
+    /// The shell to complete for
+    shell: clap_complete::Shell,
+}
+
+fn completions(args: &CompletionsArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "benchgate", &mut script);
+    terminal.print(&String::from_utf8_lossy(&script));
+    Ok(ExitCode::Pass)
 }

@@ -8,12 +8,11 @@ use crate::exit_code::ExitCode;
 use crate::gate::noise::{Calibrating, NoiseOptions, NoiseReport, Recording};
 use crate::gate::{Policy, SequentialPolicy};
 use crate::model::{Calibration, Run, SideName, counted};
-use crate::pipeline;
 use crate::record::{CalibrationRecord, RunFile};
-use crate::report;
+use crate::{pipeline, report};
 
-use super::backend_args::BackendArgs;
 use super::rendering::{Destination, OutputArgs, OutputFormat};
+use super::run_args::BackendArgs;
 use super::session::{MeasureArgs, side};
 use super::{CliError, Terminal, inputs, job, policy_args, progress};
 

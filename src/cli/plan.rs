@@ -5,18 +5,17 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use crate::config;
 use crate::exit_code::ExitCode;
-use crate::fleet::{self, Cut, PlanFormat, PlannedSuite, ShardCommand, SuiteBenchmark};
+use crate::fleet::{Cut, PlanFormat, PlannedSuite, ShardCommand, SuiteBenchmark};
 use crate::model::{BenchmarkName, SideName, counted};
 use crate::pipeline::{self, Filter, SideInput};
-use crate::record::PlannedSideRecord;
-use crate::record::{PlanFile, RunFile};
+use crate::record::{PlanFile, PlannedSideRecord, RunFile};
 use crate::stats::describe;
+use crate::{config, fleet};
 
 use super::rendering::{Destination, OutputFile};
 use super::session::side;
-use super::{CliError, Terminal, choices, gate, inputs, shard_args};
+use super::{CliError, Terminal, choices, gate, inputs, run_args};
 
 /// Split a suite into shards for several runners
 ///
@@ -154,7 +153,7 @@ fn suite(args: &PlanArgs, sides: &[SideInput]) -> Result<PlannedSuite, CliError>
         return Err(CliError::internal("every configuration has a head"));
     };
     let names: Vec<BenchmarkName> = benchmarks.iter().map(|benchmark| benchmark.name.clone()).collect();
-    let suite_sha256 = shard_args::suite_digest(sides, &names)?;
+    let suite_sha256 = run_args::suite_digest(sides, &names)?;
     let config = &lead.config;
     let labels = |target: &str| {
         let own = args.runner.iter().find(|runner| runner.target.as_deref() == Some(target));
@@ -179,7 +178,7 @@ fn suite(args: &PlanArgs, sides: &[SideInput]) -> Result<PlannedSuite, CliError>
         processes: config.measure.processes,
         min_blocks: config.policy.sequential.min_blocks,
         max_blocks: config.policy.sequential.max_blocks,
-        time_budget_ns: shard_args::time_budget_ns(config),
+        time_budget_ns: run_args::time_budget_ns(config),
         gate: config.policy.stored(),
         sides: sides.iter().map(planned_side).collect(),
         benchmarks: benchmarks
@@ -253,4 +252,85 @@ fn described(plan: &PlanFile) -> Vec<String> {
         )
     });
     shards.collect()
+}
+
+/// Join the shards of a plan into one complete run.json
+///
+/// Every benchmark of the plan must be present exactly once, on each of its sides, with all of its blocks. The newest
+/// of several attempts at a shard counts. The result does not depend on the order of the files.
+/// Every other command reads run.json: judge it with `benchgate compare run.json` or `benchgate publish`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  benchgate merge --plan plan.json 'shards/*.json' --output run.json
+  benchgate merge --plan plan.json shards --output run.json    a folder
+  benchgate merge --plan plan.json shards --status     which shards are left to run
+
+Exit codes: 0 complete, 2 usage, 20 something is missing, repeated or not of
+this plan (each is named, and nothing is written), 21 a file can't be read.")]
+pub struct MergeArgs {
+    /// Files of shards: PATH, a folder, or a quoted glob
+    #[arg(value_name = "SHARDS", required = true)]
+    shards: Vec<String>,
+    /// Plan file written by `benchgate plan`
+    #[arg(long, value_name = "FILE", default_value = "plan.json")]
+    plan: PathBuf,
+    /// Print which shards are done, refused or missing, and write nothing
+    #[arg(long, conflicts_with = "output")]
+    status: bool,
+    #[command(flatten)]
+    output: OutputFile,
+}
+
+pub fn merge(args: &MergeArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let plan = run_args::read_plan(&args.plan)?;
+    let policy = plan.policy();
+    let found = inputs::expand(&args.shards)?;
+    if let Some(output) = &args.output.output {
+        let shards = found.iter().map(|input| Path::new(input.path()));
+        super::paths::refuse_input_as_output(output, shards.chain([args.plan.as_path()]))?;
+    }
+    let read = |found: Vec<inputs::Input>| -> Result<Vec<(String, RunFile)>, CliError> {
+        let file = |input: inputs::Input| {
+            let bytes = inputs::read_contents(input.path())?;
+            Ok((input.path().to_owned(), inputs::run_file(bytes, input.path())?))
+        };
+        found.into_iter().map(file).collect()
+    };
+    if args.status {
+        let status = fleet::status(&plan, &policy, read(found)?);
+        for other in &status.others {
+            terminal.warn(other);
+        }
+        let shards: String = status.shards.iter().map(|shard| format!("{shard}\n")).collect();
+        terminal.say(&format!("{shards}{}\n", status.summary()));
+        return Ok(if status.is_complete() { ExitCode::Pass } else { ExitCode::Error });
+    }
+    let destination = args.output.open()?;
+    if let Some(output) = &args.output.output {
+        super::job::leave_no_earlier_result(output)?;
+    }
+    let files = read(found)?;
+    if let Some(output) = &args.output.output {
+        // The result of an earlier merge could be mistaken for the result of this one.
+        super::paths::remove_output(output)?;
+    }
+    let count = counted(files.len(), "file");
+    let merged = fleet::merge(&plan, &policy, files).map_err(|fleet::NotMergeable(wrong)| {
+        for what in &wrong {
+            terminal.warn(what);
+        }
+        CliError::failed(format!("failed to merge {count}: together they don't make up the planned run"))
+            .hint("run missing shards again (a later attempt replaces an earlier one), and leave out files of other plans")
+    })?;
+    for note in &merged.notes {
+        terminal.note(note);
+    }
+    destination.write(&String::from_utf8_lossy(&merged.file.to_json()), terminal)?;
+    terminal.note(&format!(
+        "complete: {} with {}",
+        counted(plan.shards.len(), "shard"),
+        counted(plan.benchmarks.len(), "benchmark")
+    ));
+    Ok(ExitCode::Pass)
 }

@@ -14,7 +14,7 @@ use crate::report::ResultSource;
 
 use super::provenance::Commits;
 use super::reporting::{Posts, Reporting, Story, Texts};
-use super::{CliError, ErrorKind, Terminal, job, runtime, secrets};
+use super::{CliError, ErrorKind, Terminal, job, runtime};
 
 /// The job that posts, and the pull request that it posts to.
 pub struct Situation {
@@ -39,7 +39,7 @@ impl Situation {
             current => job::needed(current)?,
         };
         if !dry_run {
-            let given = secrets::get("GITHUB_TOKEN");
+            let given = runtime::secret("GITHUB_TOKEN");
             situation.token = given.as_deref().and_then(GitHubToken::new);
             if situation.token.is_none() && given.is_some_and(|text| !text.trim().is_empty()) {
                 return Err(CliError::github(

@@ -16,7 +16,7 @@ use crate::github::{self, Annotation, AnnotationLevel, Check, Sha};
 use crate::model::{Verdict, hex};
 use crate::report::{self, Failure, MarkdownOptions, ResultSource, RowView, View};
 
-use super::{CliError, ErrorKind, Terminal, choices, secrets};
+use super::{CliError, ErrorKind, Terminal, choices, runtime};
 
 /// The places where a verdict is reported, except GitHub's API.
 pub struct Reporting {
@@ -65,7 +65,7 @@ impl Reporting {
             append("GITHUB_OUTPUT", &github::outputs(&outputs, &delimiter()?))?;
             // Only a runner understands annotations; on a terminal they would repeat the error that is shown
             // anyway.
-            if secrets::get("GITHUB_OUTPUT").is_some() {
+            if runtime::secret("GITHUB_OUTPUT").is_some() {
                 terminal.print(&texts.annotations);
             }
         }
@@ -115,7 +115,7 @@ fn unwritable(path: &Path, error: &std::io::Error) -> CliError {
 /// Appends to one of the files that a runner reads. Outside a job, there are none.
 fn append(variable: &str, text: &str) -> Result<(), CliError> {
     use std::io::Write;
-    let Some(path) = secrets::get(variable).map(PathBuf::from) else { return Ok(()) };
+    let Some(path) = runtime::secret(variable).map(PathBuf::from) else { return Ok(()) };
     let file = std::fs::OpenOptions::new().append(true).create(true).open(&path);
     file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|error| unwritable(&path, &error))
 }

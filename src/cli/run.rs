@@ -9,9 +9,9 @@ use crate::pipeline::MeasuredRun;
 use crate::record::StageStatus;
 use crate::report::{self, DrawnRun, Outcomes, TerminalOptions, outcomes_json, outcomes_table};
 
-use super::backend_args::BackendArgs;
 use super::bundle_args::{BundleArgs, Half};
 use super::rendering::{Destination, OutputArgs, OutputFormat, RunFileArgs};
+use super::run_args::BackendArgs;
 use super::session::{MeasureArgs, side};
 use super::{CliError, Terminal, choices, job};
 

@@ -17,8 +17,7 @@ use crate::pipeline::{
 };
 use crate::toolchain::Lock;
 
-use super::backend_args::BackendArgs;
-use super::shard_args::ShardArgs;
+use super::run_args::{BackendArgs, ShardArgs};
 use super::terminal::is_ci;
 use super::{CliError, Terminal, job};
 

@@ -12,7 +12,7 @@ use crate::model::{StoreUrl, StoreUrlError};
 use crate::process::{self, ProcessError};
 use crate::store::{self, BaselineFolder, Branch, Directory, Fault, Files, Objects, StoreError};
 
-use super::{CliError, Terminal, runtime, secrets};
+use super::{CliError, Terminal, runtime};
 
 /// Options of every command that reads or writes a baseline.
 #[derive(Debug, Clone, clap::Args)]
@@ -75,7 +75,7 @@ impl StoreAt {
 }
 
 fn open_objects(url: &StoreUrl) -> Result<Objects, StoreError> {
-    Objects::open(url, &secrets::cloud_variables())
+    Objects::open(url, &runtime::cloud_variables())
 }
 
 /// The place of the baseline, from the command line, the environment and the configuration.
@@ -237,7 +237,7 @@ fn absolute(url: &str, folder: &Path) -> String {
 /// The token for a remote: BENCHGATE_TOKEN for any remote, GITHUB_TOKEN only for the GitHub server that
 /// issued it.
 fn token_for(url: &str) -> Option<GitToken> {
-    let variable = |name: &str| secrets::get(name).and_then(|text| GitToken::new(&text));
+    let variable = |name: &str| runtime::secret(name).and_then(|text| GitToken::new(&text));
     if let Some(token) = variable("BENCHGATE_TOKEN") {
         return Some(token);
     }

@@ -12,7 +12,7 @@ use crate::pipeline::SideInput;
 use crate::record::BisectionFile;
 use crate::report::{self, BisectionFacts};
 
-use super::super::backend_args::BackendArgs;
+use super::super::run_args::BackendArgs;
 use super::super::{CliError, ErrorKind, Terminal};
 use super::candidates::{Candidates, Unusable};
 use super::visits::{Visit, VisitJournal, joined};

@@ -5,14 +5,12 @@ use std::time::Duration;
 
 use crate::cli::CliError;
 use crate::config::{Config, ModelSource, ToolSource};
-use crate::device;
 use crate::model::Quiet;
-use crate::pipeline;
 use crate::process::{self, Cancel, Command, Exit};
 use crate::toolchain::{self, Installed, Lock, ToolchainError};
+use crate::{device, pipeline};
 
-use super::CheckContext;
-use super::finding::Finding;
+use super::{CheckContext, Finding};
 
 /// Time limit for starting a program. Programs usually start at once, but a home directory on a network can
 /// be slow.

@@ -8,8 +8,7 @@ use std::time::{Duration, Instant};
 use crate::model::{Event, NextLook, Progress, Stage, counted};
 use crate::report::{clean, duration};
 
-use super::lock;
-use super::words::{coarse, left, outlook};
+use super::{coarse, left, lock, outlook};
 
 /// Prints one line per stage, and occasional lines if a stage takes long, with the time since the start.
 /// Unlike bars, lines need no cursor.

@@ -1,8 +1,8 @@
 //! Checks of workflows that people actually write.
 
+use super::workflows;
 use super::workflows::Workflows;
-use super::{baseline, workflows};
-use crate::cli::doctor::finding::{Finding, FindingLevel};
+use crate::cli::doctor::{Finding, FindingLevel};
 use crate::config::Store;
 
 const PINNED: &str = "o/benchgate@1111111111111111111111111111111111111111";
@@ -27,7 +27,7 @@ fn finding_with(files: &[(&str, &str)], store: &Store, id: &str) -> Finding {
         read.add(path, Ok(text.as_bytes().to_vec()));
     }
     let mut found = workflows::findings(&read, Some(USUAL));
-    found.extend(baseline::writers(&read, store));
+    found.extend(super::writers(&read, store));
     // Every problem must have a reason and a fix.
     let wrong = |finding: &&Finding| finding.level >= FindingLevel::Warning;
     assert!(found.iter().filter(wrong).all(|wrong| !wrong.why.is_empty() && !wrong.fix.is_empty()));
@@ -160,7 +160,7 @@ fn a_session_stored_in_a_checkout_that_ends_with_its_job_is_lost() {
 fn this_repository_s_own_workflows_are_as_they_should_be() {
     let read = Workflows::read(std::path::Path::new(env!("CARGO_MANIFEST_DIR")));
     let mut found = workflows::findings(&read, Some(USUAL));
-    found.extend(baseline::writers(&read, &on_a_branch()));
+    found.extend(super::writers(&read, &on_a_branch()));
     let levels: Vec<_> = found.iter().map(|finding| (finding.id, finding.level)).collect();
     assert!(levels.iter().all(|(_, level)| *level < FindingLevel::Warning), "{levels:?}");
     assert!(levels.contains(&("publishing", FindingLevel::Ok)), "{levels:?}");

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::files;
 use crate::github::{Permissions, Workflow, WorkflowJob, WorkflowStep};
 
-use super::super::finding::Finding;
+use super::super::Finding;
 
 /// The number of items that a message names; the others are counted.
 const NAMED: usize = 3;
