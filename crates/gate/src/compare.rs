@@ -17,8 +17,8 @@ use super::rules::Rules;
 use super::status::{Matched, matched};
 use super::{
     Alignment, Comparison, Method, Policy, Reason, Row, RunSummary, ShownSides, TestKind, accuracy,
-    classical, code, common, comparison, context, copied, diagnosis, direction, disturbance, explain,
-    history, limits, looks, separate, status, threads,
+    classical, code, common, comparison, context, copied, diagnosis, disturbance, explain, history, limits,
+    looks, rules, separate, status, threads,
 };
 
 /// Settings of a comparison besides the runs and the policy.
@@ -51,7 +51,7 @@ impl CompareOptions {
 
 /// Compares head with base. Every benchmark of either side gets at least one row.
 pub fn compare(base: &Run, head: &Run, policy: &Policy, options: &CompareOptions) -> Comparison {
-    let stated = [base, head].map(|run| direction::stated(run, policy));
+    let stated = [base, head].map(|run| rules::stated(run, policy));
     let [base, head] =
         [(base, &stated[0]), (head, &stated[1])].map(|(run, stated)| stated.as_ref().unwrap_or(run));
     compared(base, head, None, policy, options)
@@ -67,9 +67,9 @@ pub fn compare_with_history<'a>(
     options: &CompareOptions,
 ) -> Comparison {
     let stored = stored.into();
-    let stated = direction::StatedSessions::new(stored, policy);
-    let stored = stated.as_ref().map_or(stored, direction::StatedSessions::sessions);
-    let stated = direction::stated(head, policy);
+    let stated = rules::StatedSessions::new(stored, policy);
+    let stored = stated.as_ref().map_or(stored, rules::StatedSessions::sessions);
+    let stated = rules::stated(head, policy);
     let head = stated.as_ref().unwrap_or(head);
     let sessions = stored.good;
     let usable = history::same_testbed(head, sessions);
@@ -138,7 +138,7 @@ fn compared(
     }
     let cut = lints.iter().find(|lint| lint.code == LintCode::TruncatedInput);
     for row in &mut rows {
-        direction::withhold(row);
+        rules::withhold(row);
         withhold_green(row, cut);
         waive(row, &rules);
         row.typical = row.values_to_show(ShownSides::of_row(row, &session));

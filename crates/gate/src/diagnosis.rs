@@ -1,10 +1,10 @@
 //! Findings that follow from the numbers themselves.
 
 use benchgate_core::model::{Lint, LintCode, SideName, percents};
+use benchgate_stats::describe;
 use benchgate_stats::robust::{ScalePrior, fit};
 use benchgate_stats::scores::BlockCosts;
 use benchgate_stats::stability::Counts;
-use benchgate_stats::{describe, diagnose};
 
 use super::evidence::Evidence;
 use super::series::Readings;
@@ -30,7 +30,7 @@ pub fn of_row(base: &Readings, head: &Readings, evidence: Option<&Evidence>) -> 
     }
     if let Some(Evidence::Paired(blocks)) = evidence {
         let levels: Vec<f64> = blocks.iter().filter_map(level).collect();
-        if let Some(slope) = diagnose::drift(&levels, LEVEL_Z) {
+        if let Some(slope) = describe::drift(&levels, LEVEL_Z) {
             let total = slope * (levels.len() - 1) as f64;
             if total.abs() > DRIFT_TOTAL {
                 let detail = format!("{:+.1} % from the first block to the last", total.exp_m1() * 100.0);
@@ -59,7 +59,7 @@ fn of_series(readings: &Readings, side: SideName) -> Vec<Lint> {
         1 => (&repetitions, "repetitions"),
         _ => (&readings.clean, "processes"),
     };
-    if let Some(modes) = diagnose::bimodal(values, MODES_APART) {
+    if let Some(modes) = describe::bimodal(values, MODES_APART) {
         let detail = format!(
             "{side}: two groups of {what}, {} apart, {} in the upper one",
             percents((modes.high - modes.low).exp_m1()),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use benchgate_core::model::{
     Benchmark, BenchmarkName, Consequence, Lint, LintCode, Run, SideName, Telemetry, counted,
 };
-use benchgate_stats::diagnose::lopsided;
+use benchgate_stats::describe::lopsided;
 
 use super::series::Readings;
 use super::{context, copied, series};

@@ -12,7 +12,6 @@ mod context;
 mod copied;
 mod decide;
 mod diagnosis;
-mod direction;
 mod disturbance;
 mod draft;
 mod estimate;

@@ -13,10 +13,11 @@ use benchgate_core::model::{
     Benchmark, Better, Context, ENVIRONMENT, Metric, Outcome, Run, Stage, Summary, Unit,
 };
 
-use super::build::{ByName, carried, direction_of_name, fail, own_metric, processes, summary, testbed};
-use super::error::{LineFault, line_fault};
+use super::build::{
+    ByName, carried, check_summary, direction_of_name, fail, own_metric, processes, summary, testbed,
+};
 use super::json::{parse_with_words, unique_entries};
-use super::stated::check_summary;
+use super::{LineFault, line_fault};
 
 /// The version of the layout that this reader understands.
 const VERSION: u64 = 2;

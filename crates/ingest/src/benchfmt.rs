@@ -11,10 +11,10 @@ use serde::Deserialize;
 use benchgate_core::model::{Benchmark, Better, Lint, LintCode, Metric, Run, Stage, Unit};
 
 use super::build::{carried, direction, fail, has_room, own_metric, own_unit, processes, testbed};
-use super::error::{LineFault, line_fault};
 use super::facts::{Field, footer, is_commit, problem, shared, state};
 use super::json::parse_stream;
 use super::text::{crash, cut_line, lines, problems, short};
+use super::{LineFault, line_fault};
 
 /// Maximum number of units of one benchmark: more of them are an attack.
 const MAX_UNITS: usize = 64;

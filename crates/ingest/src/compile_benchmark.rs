@@ -8,12 +8,11 @@ use serde_json::Value;
 
 use benchgate_core::model::{Benchmark, Metric, Run, Stage, Summary};
 
-use super::build::{ByName, carried, fail, processes, summary, time_unit};
-use super::error::{LineFault, line_fault};
+use super::build::{ByName, carried, check_summary, fail, processes, summary, time_unit};
 use super::facts::{self, Commits, Field};
 use super::json::{parse, unique_map};
-use super::stated::check_summary;
 use super::text::lines;
+use super::{LineFault, line_fault};
 
 /// Creates a benchmark named `model/device/backend`, leaving out unknown parts.
 fn named(model: Option<&str>, device: Option<&str>, backend: &str) -> Benchmark {

@@ -7,10 +7,9 @@ use std::borrow::Cow;
 
 use benchgate_core::model::{Benchmark, Better, Metric, Run, Stage, Summary, Unit, Verification, VerifyCode};
 
-use super::build::{ByName, fail, own_metric, processes, time_unit};
-use super::error::{LineFault, line_fault};
-use super::stated::check_summary;
+use super::build::{ByName, check_summary, fail, own_metric, processes, time_unit};
 use super::text::lines;
+use super::{LineFault, line_fault};
 
 /// The keys that describe the convolution, in the order in which the name lists them.
 const PROBLEM: [&str; 16] = [

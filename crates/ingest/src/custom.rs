@@ -10,12 +10,11 @@ use benchgate_core::model::{
     Benchmark, Better, Lint, LintCode, Metric, Quality, Run, Summary, Unit, excerpt, words,
 };
 
-use super::build::{ByName, carried, direction, own_metric, own_unit, summary};
-use super::error::{LineFault, line_fault};
+use super::build::{ByName, carried, check_summary, contradict, direction, own_metric, own_unit, summary};
 use super::facts::{self, Commits, Field};
 use super::google_benchmark::counter_metric;
 use super::json::{Value, parse, unique_entries, unique_map};
-use super::stated::{check_summary, contradict};
+use super::{LineFault, line_fault};
 
 /// An entry of github-action-benchmark's list. Its `range` is free text whose meaning differs between tools, so only
 /// a NaN in it is read.

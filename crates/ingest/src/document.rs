@@ -4,10 +4,9 @@
 use benchgate_core::model::{Lint, LintCode, excerpt, name_words, words};
 use serde_json::Value;
 
-use super::Format;
-use super::error::BoxedFault;
 use super::facts::{failure, is_message, is_remark, problem};
 use super::json_scan::{Scan, Scanner};
+use super::{BoxedFault, Format};
 
 /// Keys of the lists whose entries can state the outcome of a benchmark.
 const ENTRIES: [&str; 2] = ["benchmarks", "results"];

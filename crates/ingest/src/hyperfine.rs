@@ -4,11 +4,9 @@ use serde::Deserialize;
 
 use benchgate_core::model::{Benchmark, Metric, Run, Stage, Summary};
 
-use super::build;
-use super::build::{ByName, fail, processes, summary};
-use super::error::LineFault;
+use super::build::{ByName, check_count, check_summary, fail, processes, summary};
 use super::json::{Value, parse};
-use super::stated::{check_count, check_summary};
+use super::{LineFault, build};
 
 #[derive(Deserialize)]
 struct HyperfineFile {

@@ -8,10 +8,11 @@ use benchgate_core::model::{
     Benchmark, Better, ENVIRONMENT, Lint, LintCode, Metric, Run, Stage, Summary, Unit,
 };
 
-use super::build::{ByName, direction, fail, own_metric, own_unit, processes, summary};
-use super::error::LineFault;
+use super::LineFault;
+use super::build::{
+    ByName, check_count, check_summary, contradict, direction, fail, own_metric, own_unit, processes, summary,
+};
 use super::json::{Value, parse, unique_entries};
-use super::stated::{check_count, check_summary, contradict};
 
 #[derive(Deserialize)]
 struct JmhEntry {

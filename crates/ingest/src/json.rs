@@ -9,8 +9,7 @@ use std::marker::PhantomData;
 use serde::de::{DeserializeOwned, Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use super::build;
-use super::error::{LineFault, line_fault, line_of};
+use super::{LineFault, build, line_fault, line_of};
 
 /// Parses one document. Bare `NaN` and `Infinity`, which Python's json module writes, are read as null;
 /// readers turn a null that stands for a number into a lint.

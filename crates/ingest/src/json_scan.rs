@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 
-use super::error::{BoxedFault, fault};
+use super::{BoxedFault, fault};
 
 /// Maximum nesting, deeper than any result has; serde_json has the same limit.
 const MAX_DEPTH: u32 = 128;

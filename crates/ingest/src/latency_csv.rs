@@ -13,9 +13,9 @@ use benchgate_core::model::{
 };
 
 use super::build::{carried, fail, has_room, time_unit};
-use super::error::{LineFault, line_fault};
 use super::facts::{self, Commits, is_axis, is_percentile};
 use super::text::{cut_line, lines};
+use super::{LineFault, line_fault};
 
 /// The combined rows with one name.
 struct LatencyRows {

@@ -10,9 +10,9 @@ use benchgate_core::model::{
 };
 
 use super::build::{ByName, carried, fail, own_metric, summary, testbed};
-use super::error::{LineFault, line_fault};
 use super::facts::{self, Field};
 use super::json::parse;
+use super::{LineFault, line_fault};
 
 #[derive(Deserialize)]
 struct NvbenchFile {

@@ -8,11 +8,9 @@ use serde::de::IgnoredAny;
 
 use benchgate_core::model::{Benchmark, Context, ENVIRONMENT, Metric, Run, Stage, Summary};
 
-use super::build::{ByName, carried, fail, processes, summary, testbed};
-use super::error::{LineFault, line_fault};
-use super::facts;
+use super::build::{ByName, carried, check_count, check_summary, fail, processes, summary, testbed};
 use super::json::{parse, unique_map};
-use super::stated::{check_count, check_summary};
+use super::{LineFault, facts, line_fault};
 
 #[derive(Deserialize)]
 struct PytestBenchmarkFile {

@@ -10,12 +10,11 @@ use benchgate_core::record::{MOST_RESULT_BYTES, RunFile};
 
 use super::build::{MOST_BENCHMARKS, fail};
 use super::detect::other_format;
-use super::error::{FaultAt, LineFault, line_of};
 use super::text::{crash, problems, utf8};
 use super::{
-    Format, IngestError, asv, benchfmt, build, cargo_bench, compile_benchmark, compiled_code, conv_library,
-    criterion, custom, detect, document, google_benchmark, hyperfine, iree_run_module, jmh, latency_csv,
-    nvbench, pytest_benchmark, torchbench,
+    FaultAt, Format, IngestError, LineFault, asv, benchfmt, build, cargo_bench, compile_benchmark,
+    compiled_code, conv_library, custom, detect, document, google_benchmark, hyperfine, iree_jsonl, jmh,
+    latency_csv, line_of, nvbench, pytest_benchmark, torchbench,
 };
 
 /// Number of bytes from which a file's format is detected.
@@ -45,7 +44,7 @@ pub fn read(bytes: &[u8], format: Format, label: &str) -> Result<Run, IngestErro
         }
         Format::GoogleBenchmarkCsv => google_benchmark::read_csv(text()?),
         Format::GoogleBenchmarkConsole => google_benchmark::read_console(text()?),
-        Format::IreeRunModule => iree_run_module::read(text()?),
+        Format::IreeRunModule => iree_jsonl::read_run_module(text()?),
         Format::LatencyCsv => latency_csv::read(text()?),
         Format::ResultsJsonl => torchbench::read(text()?),
         Format::CompileBenchmarkJson => compile_benchmark::read_json(text()?),
@@ -54,8 +53,8 @@ pub fn read(bytes: &[u8], format: Format, label: &str) -> Result<Run, IngestErro
         Format::HyperfineJson => hyperfine::read(text()?),
         Format::PytestBenchmarkJson => pytest_benchmark::read(text()?),
         Format::NvbenchJson => nvbench::read(text()?),
-        Format::CriterionEstimates => criterion::read_estimates(text()?, label),
-        Format::CriterionSample => criterion::read_sample(text()?, label),
+        Format::CriterionEstimates => cargo_bench::read_estimates(text()?, label),
+        Format::CriterionSample => cargo_bench::read_sample(text()?, label),
         Format::Benchfmt => benchfmt::read(text()?),
         Format::JmhJson => jmh::read(text()?),
         Format::AsvJson => asv::read(text()?),

@@ -6,10 +6,9 @@ use std::collections::BTreeSet;
 
 use benchgate_core::model::{Lint, LintCode, excerpt};
 
-use super::IngestError;
-use super::error::line_of;
 use super::google_benchmark::without_colors;
-use super::iree_run_module::is_status;
+use super::iree_jsonl::is_status;
+use super::{IngestError, line_of};
 
 /// Returns the whole input as text without a byte-order mark.
 pub(super) fn utf8<'a>(bytes: &'a [u8], label: &str) -> Result<&'a str, IngestError> {

@@ -14,12 +14,10 @@ use benchgate_core::model::{
     Verification, VerifyCode,
 };
 
-use super::build::{ByName, direction_of_name, fail, own_metric, processes};
-use super::error::LineFault;
-use super::facts;
+use super::build::{ByName, agree, check_count, contradict, direction_of_name, fail, own_metric, processes};
 use super::join::merge_run;
 use super::json::{parse_stream, unique_map};
-use super::stated::{agree, check_count, contradict};
+use super::{LineFault, facts};
 
 /// Number of repetitions that compile and warm up.
 const WARMUP: usize = 3;

@@ -12,8 +12,8 @@
 
 use smallvec::SmallVec;
 
+use super::density::{BANDWIDTH, Differences, KERNEL_REACH, STEP, Table, TableGrid, kernel, sum};
 use super::describe;
-use super::difference_density::{BANDWIDTH, Differences, REACH, STEP, Table, TableGrid, kernel, sum};
 
 /// One process of a block: its position in the schedule, its side, and the logarithms of its repetitions,
 /// larger if worse.
@@ -145,7 +145,7 @@ impl Scores {
         let all = blocks.iter().flatten().flat_map(|process| &process.costs);
         let (low, high) =
             all.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &v| (low.min(v), high.max(v)));
-        let (kernel, margin) = (kernel(), REACH * BANDWIDTH + STEP);
+        let (kernel, margin) = (kernel(), KERNEL_REACH * BANDWIDTH + STEP);
         let span = (high - low).min(FARTHEST);
         let count =
             |blocks: &[BlockCosts]| blocks.iter().flatten().map(|p| p.costs.len()).sum::<usize>() as f64;

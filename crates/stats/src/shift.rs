@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::difference_density::{BANDWIDTH, REACH, STEP, Table, kernel};
+use super::density::{BANDWIDTH, KERNEL_REACH, STEP, Table, kernel};
 use super::draws::Draws;
 use super::scores::{BlockCosts, Scores};
 
@@ -358,7 +358,7 @@ const TOOTH: f64 = 3.0;
 /// program.
 fn comb(blocks: &[BlockCosts]) -> f64 {
     let kernel = kernel();
-    let mut table = Table::zeros(-REACH * BANDWIDTH, COMB_REACH + REACH * BANDWIDTH);
+    let mut table = Table::zeros(-KERNEL_REACH * BANDWIDTH, COMB_REACH + KERNEL_REACH * BANDWIDTH);
     for process in blocks.iter().flatten() {
         // Every pair is compared, so only evenly spaced repetitions of a long process are used.
         let every = process.costs.len().div_ceil(COMB_REPETITIONS).max(1);

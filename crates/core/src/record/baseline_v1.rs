@@ -9,10 +9,10 @@ use serde_with::skip_serializing_none;
 
 use crate::model::{BenchmarkGlob, Lint, LintCode, Metric, Testbed, Toolchain, VerifyCode};
 
-use super::error::{date, described, known_metric, timestamp, wrong};
 use super::schema::sealed;
 use super::{
-    AcceptanceSchema, ArtifactRecord, BaselineSchema, Number, OutcomeRecord, RecordError, ValueRecord, schema,
+    AcceptanceSchema, ArtifactRecord, BaselineSchema, Number, OutcomeRecord, RecordError, ValueRecord, date,
+    described, known_metric, schema, timestamp, wrong,
 };
 
 /// One session of a suite on one testbed, as a baseline keeps it: one summary per process. The samples stay in the

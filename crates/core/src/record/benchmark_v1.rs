@@ -12,8 +12,7 @@ use serde_with::skip_serializing_none;
 
 use crate::model::{Artifact, BlockSlot, ForeignProcess, Outcome, Stage, Telemetry, Workload};
 
-use super::error::wrong;
-use super::{Number, RecordError};
+use super::{Number, RecordError, wrong};
 
 /// The outcome of the benchmark.
 #[skip_serializing_none]

@@ -12,8 +12,9 @@ use serde_with::skip_serializing_none;
 
 use crate::model::{Lint, SideName, Toolchain, VerifyCode, is_sha256};
 
-use super::error::wrong;
-use super::{BundleSchema, OutcomeRecord, OutcomeStatus, RecordError, ShardRecord, StageRecord, schema};
+use super::{
+    BundleSchema, OutcomeRecord, OutcomeStatus, RecordError, ShardRecord, StageRecord, schema, wrong,
+};
 
 /// Everything that verifying and measuring need, by the name of a file in the archive.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -9,9 +9,8 @@ use serde_with::skip_serializing_none;
 
 use crate::model::{Policy, SequentialPolicy, SideName};
 
-use super::error::wrong;
 use super::schema::sealed;
-use super::{Design, Number, PlanSchema, RecordError, schema};
+use super::{Design, Number, PlanSchema, RecordError, schema, wrong};
 
 /// The division of a suite into shards, and everything that all shards must agree on.
 #[skip_serializing_none]

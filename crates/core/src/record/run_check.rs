@@ -8,10 +8,9 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::model::SideName;
 
-use super::error::{described, duration, known_metric, timestamp, wrong};
 use super::{
     BackendRecord, BenchmarkRecord, OutcomeStatus, ProcessRecord, RecordError, RunFile, RunSchema,
-    StageStatus, schema,
+    StageStatus, described, duration, known_metric, schema, timestamp, wrong,
 };
 
 impl RunFile {

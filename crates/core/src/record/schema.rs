@@ -11,8 +11,7 @@ use sha2::{Digest, Sha256};
 
 use crate::model::hex;
 
-use super::RecordError;
-use super::error::wrong;
+use super::{RecordError, wrong};
 
 macro_rules! schema_field {
     ($type:ident, $what:literal, $family:literal, $version:literal) => {

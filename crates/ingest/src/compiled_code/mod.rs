@@ -11,7 +11,6 @@ mod elf_library;
 mod ptx;
 mod ptxas;
 mod spirv;
-mod x86;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 
 use benchgate_core::model::{Lint, LintCode, Run};
 
-use super::super::error::{LineFault, line_fault};
 use super::super::text::{Line, lines};
+use super::super::{LineFault, line_fault};
 use super::TimeUnit;
 use super::counters::{Counters, TableHeader};
 use super::rows::{Families, GoogleBenchmarkRow};

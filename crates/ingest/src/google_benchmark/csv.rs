@@ -6,8 +6,8 @@ use std::borrow::Cow;
 
 use benchgate_core::model::Run;
 
-use super::super::error::{LineFault, line_fault};
 use super::super::text::lines;
+use super::super::{LineFault, line_fault};
 use super::TimeUnit;
 use super::counters::MAX_COUNTERS;
 use super::rows::{Families, GoogleBenchmarkRow};

@@ -7,10 +7,9 @@ use std::collections::BTreeMap;
 use benchgate_core::model::{Benchmark, Context, Run, Testbed, excerpt, is_axis};
 
 use super::super::build::testbed;
-use super::super::document;
-use super::super::error::{BoxedFault, fault};
 use super::super::facts::{Field, failure, is_commit, shared, state};
 use super::super::json_scan::{Scan, Scanner};
+use super::super::{BoxedFault, document, fault};
 use super::TimeUnit;
 use super::counters::MAX_COUNTERS;
 use super::rows::{Families, GoogleBenchmarkRow, RowKind};

@@ -17,10 +17,9 @@ use super::TimeUnit;
 use super::counters::{MAX_COUNTERS, counter_metric, reported_counter, unusable_counter};
 use super::json::StatedLabels;
 use super::summaries::{Aggregate, Instance, StatedRepetitions, Statistic, summarise};
-use crate::build::has_room;
+use crate::build::{agree, has_room};
 use crate::facts::{failure, label_quality, label_words, problem, state_quality};
 use crate::join::{LABEL_WORDS, SEVERAL_LABELS};
-use crate::stated::agree;
 use crate::text::cut_line;
 
 /// The kind of a row, as the row states it.

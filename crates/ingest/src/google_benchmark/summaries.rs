@@ -4,7 +4,7 @@ use benchgate_core::model::{
     Benchmark, Lint, LintCode, Metric, MetricSeries, Outcome, Series, Stage, Summary,
 };
 
-use super::super::stated::{check_summary, contradiction};
+use super::super::build::{check_summary, contradiction};
 use super::counters::{MAX_COUNTERS, counter_metric, reported_counter, unusable_counter};
 
 /// The content of one aggregate row.

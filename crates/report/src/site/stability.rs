@@ -10,8 +10,8 @@ use super::plot::day;
 use crate::report::{change, percent};
 use benchgate_core::model::counted;
 use benchgate_core::record::QuarantineCause;
+use benchgate_stats::change_points::{EDetector, e_value};
 use benchgate_stats::describe;
-use benchgate_stats::e_detector::{EDetector, e_value};
 
 /// Mean number of sessions of a suite until a benchmark is listed by chance.
 const CHANCE: f64 = 1000.0;
