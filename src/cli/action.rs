@@ -14,7 +14,7 @@ use crate::{fleet, report};
 
 use super::action_inputs::{Inputs, problems};
 use super::reporting::{Reporting, Story, Texts};
-use super::{CliError, Terminal, inputs, job, paths, reporting, run_args, runtime};
+use super::{CliError, Terminal, inputs, paths, reporting, run_args, runtime};
 
 /// Run the command that the inputs of the GitHub Action select
 ///
@@ -98,10 +98,10 @@ fn invocation_of_this_job() -> Result<ActionInvocation, CliError> {
         "GITHUB_TOKEN" => runtime::secret(name),
         _ => std::env::var(name).ok(),
     });
-    let job = job::current()?;
+    let job = runtime::job()?;
     let hosted = std::env::var("RUNNER_ENVIRONMENT").is_ok_and(|found| found == "github-hosted");
     let merged = job.as_ref().and_then(|job| merged_onto(job, Path::new(".")));
-    let origin = job.as_ref().map_or(CodeOrigin::Merged, |job| job::origin(job, Path::new(".")));
+    let origin = job.as_ref().map_or(CodeOrigin::Merged, |job| runtime::code_origin(job, Path::new(".")));
     let mut invocation = invocation(&inputs, job.as_ref(), origin, merged.as_deref(), hosted)?;
     if let Some(layer) = layer(invocation.origin) {
         let cache = paths::cache_dir(std::env::var_os("BENCHGATE_CACHE").map(PathBuf::from).as_deref())?;

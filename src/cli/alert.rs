@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::site::HistoryArgs;
 use super::store_args::StoreArgs;
-use super::{CliError, Terminal, inputs, job, runtime};
+use super::{CliError, Terminal, inputs, runtime};
 use crate::config::GitHub;
 use crate::exit_code::ExitCode;
 use crate::git::Repository;
@@ -82,7 +82,7 @@ fn site_url(text: &str) -> Result<String, String> {
 
 pub fn run(args: &AlertArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let git = Repository::open(Path::new(".")).ok();
-    let job = job::current()?;
+    let job = runtime::job()?;
     let token = runtime::secret("GITHUB_TOKEN").as_deref().and_then(GitHubToken::new);
     if !args.dry_run && (job.is_none() || token.is_none()) {
         return Err(CliError::usage(

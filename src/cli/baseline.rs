@@ -17,7 +17,7 @@ use super::rendering::{ComparisonArgs, RunFileArgs};
 use super::run_args::BackendArgs;
 use super::session::{MeasureArgs, side, with_anchor};
 use super::store_args::{ShelfArgs, StoreArgs, StoreAt, StorePlace, runner, say_faults};
-use super::{CliError, Terminal, baseline_show, choices, inputs, job, reading, reporting, runtime};
+use super::{CliError, Terminal, baseline_show, choices, inputs, reading, reporting, runtime};
 
 /// Store runs, show them, and accept changes
 #[derive(Debug, clap::Args)]
@@ -161,7 +161,7 @@ fn update(
     args.measuring.shard.refuse("a session is a whole suite")?;
     let run = &args.run.run;
     if args.measure {
-        job::leave_no_earlier_result(run)?;
+        runtime::leave_no_earlier_result(run)?;
         let config = args.measuring.load()?;
         let sides: Vec<_> = side(SideName::Head, &config)?.into_iter().flat_map(with_anchor).collect();
         args.measuring.measure(&sides, run, None, &BackendArgs::default(), terminal)?;

@@ -18,7 +18,7 @@ use super::run_args::BackendArgs;
 use super::session::{MeasureArgs, side, with_anchor};
 use super::store_args::{StoreArgs, checkout_runner};
 use super::stored::{Baseline, likely_base};
-use super::{CliError, ErrorKind, Terminal, job, provenance};
+use super::{CliError, ErrorKind, Terminal, provenance, runtime};
 
 /// Measure both sides, compare and judge
 ///
@@ -77,7 +77,7 @@ pub struct GateArgs {
 }
 
 pub fn run(args: &GateArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    job::leave_no_earlier_result(&args.run.run)?;
+    runtime::leave_no_earlier_result(&args.run.run)?;
     if let Half::UntilCompile(bundle) = args.halves.half() {
         return pack(args, bundle, terminal);
     }
@@ -154,7 +154,7 @@ fn judge(args: &GateArgs, terminal: &Terminal) -> Result<Judged, CliError> {
             only_merged(Path::new("."))?;
         }
         let head = open.sides.iter().find(|side| side.name == SideName::Head);
-        job::require_proposed(bundle, head.and_then(|side| side.commit.as_deref()))?;
+        runtime::require_proposed(bundle, head.and_then(|side| side.commit.as_deref()))?;
         adjust(args, &mut open.sides)?;
         let measure = || args.measure.measure_bundle(&open, &args.run.run, terminal);
         return judged(args, &open.sides, &open.notices, None, measure, destination, terminal);
@@ -213,7 +213,7 @@ fn adjust(args: &GateArgs, sides: &mut [SideInput]) -> Result<(), CliError> {
         // The current folder is checked too, because a bundle is unpacked outside the repository.
         for folder in [side.config.root.as_path(), Path::new(".")] {
             if let Some(file) = &args.policy.policy
-                && job::is_part_of_a_proposed_change(file, folder)?
+                && runtime::is_part_of_a_proposed_change(file, folder)?
             {
                 return Err(CliError::usage(format!(
                     "`--policy`: {} is part of the change that it would judge",
@@ -248,7 +248,7 @@ fn judged(
     let config = &head.config;
     let suite_rows = args.measure.shard.rows()?;
     let options = CompareOptions {
-        today: super::runtime::today(),
+        today: runtime::today(),
         suite_rows,
         measured_here: true,
         ..CompareOptions::default()
@@ -301,7 +301,7 @@ fn pack(args: &GateArgs, bundle: &Path, terminal: &Terminal) -> Result<ExitCode,
 /// Refuses to judge a proposed change without --base, because its own policy and stored baseline would then
 /// apply instead of the base's.
 pub fn only_merged(folder: &Path) -> Result<(), CliError> {
-    if !job::is_for_a_proposed_change(folder)? {
+    if !runtime::is_for_a_proposed_change(folder)? {
         return Ok(());
     }
     Err(CliError::usage(
@@ -442,7 +442,7 @@ pub fn against_merge_base(
     base.untracked.clear();
     base.checkout = Some(checkout);
     let head = required(side(SideName::Head, &head_config)?)?;
-    notices.extend((head.dirty == Some(true) && job::is_ci()).then(|| {
+    notices.extend((head.dirty == Some(true) && runtime::is_ci()).then(|| {
         "tracked files differ from HEAD (`git status` lists them), so `publish`, `merge` and `baseline update` \
         don't accept the result"
             .to_owned()
@@ -473,7 +473,7 @@ fn only_untracked(sides: &[SideInput], reference: &str) -> Result<Option<String>
         return Ok(None);
     }
     let repository = Repository::open(&head.config.root)?;
-    let untracked: Vec<String> = if job::is_ci() {
+    let untracked: Vec<String> = if runtime::is_ci() {
         Vec::new()
     } else {
         let mut files = repository.untracked_files()?;

@@ -28,7 +28,6 @@ mod guesses;
 mod import;
 mod init;
 mod inputs;
-mod job;
 mod limits;
 mod noise;
 mod pair;

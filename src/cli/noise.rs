@@ -14,7 +14,7 @@ use crate::{pipeline, report};
 use super::rendering::{Destination, OutputArgs, OutputFormat};
 use super::run_args::BackendArgs;
 use super::session::{MeasureArgs, side};
-use super::{CliError, Terminal, inputs, job, policy_args, progress};
+use super::{CliError, Terminal, inputs, policy_args, progress, runtime};
 
 /// The minimum number of blocks. Fewer don't show the spread, and resampling them would make the machine look
 /// quiet.
@@ -222,7 +222,7 @@ fn recorded(args: &NoiseArgs) -> Result<NoiseSession, CliError> {
 
 /// Measures an A/A session of the suite's head.
 fn measured(args: &NoiseArgs, terminal: &Terminal) -> Result<NoiseSession, CliError> {
-    job::leave_no_earlier_result(&args.run)?;
+    runtime::leave_no_earlier_result(&args.run)?;
     let mut config = args.measure.load()?;
     // Other backends are only context for a report, and a calibration has no such report.
     config.backends.clear();

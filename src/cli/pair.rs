@@ -15,7 +15,7 @@ use super::policy_args::PolicyArgs;
 use super::rendering::ComparisonArgs;
 use super::result_args::format_parser;
 use super::session::{ScheduleArgs, check_processors, duration, measure_sides, prepare_work_dir};
-use super::{CliError, Terminal, job};
+use super::{CliError, Terminal, runtime};
 
 /// Measure two commands in pairs, compare and judge
 ///
@@ -118,7 +118,7 @@ const MAX_BLOCKS: u32 = 48;
 pub fn run(args: &CommandPairArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let work = absolute(&args.work_dir)?;
     let output = args.run.clone().unwrap_or_else(|| work.join("pair.json"));
-    job::leave_no_earlier_result(&output)?;
+    runtime::leave_no_earlier_result(&output)?;
     let destination = args.report.output.open()?;
     let mut policy = args.policy.resolve()?;
     policy.sequential.max_blocks = policy.sequential.max_blocks.max(MAX_BLOCKS);
@@ -139,7 +139,7 @@ pub fn run(args: &CommandPairArgs, terminal: &Terminal) -> Result<ExitCode, CliE
     let run = options.output.clone();
     let session = measure_sides(&sides, PrepareFrom::Sources, &options, terminal)?;
     let compared =
-        CompareOptions { today: super::runtime::today(), measured_here: true, ..CompareOptions::default() };
+        CompareOptions { today: runtime::today(), measured_here: true, ..CompareOptions::default() };
     let mut comparison = gate::compare(&session.base, &session.head, &policy, &compared);
     args.policy.downgrade(&mut comparison);
     crate::report::withhold(&mut comparison, args.report.disclose.unwrap_or_default());

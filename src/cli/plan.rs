@@ -308,7 +308,7 @@ pub fn merge(args: &MergeArgs, terminal: &Terminal) -> Result<ExitCode, CliError
     }
     let destination = args.output.open()?;
     if let Some(output) = &args.output.output {
-        super::job::leave_no_earlier_result(output)?;
+        super::runtime::leave_no_earlier_result(output)?;
     }
     let files = read(found)?;
     if let Some(output) = &args.output.output {

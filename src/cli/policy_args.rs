@@ -8,7 +8,7 @@ use crate::gate::{self, Comparison, FailOn, Policy, TestKind, Waiver};
 use crate::model::{Run, Verdict};
 
 use super::inputs::Recorded;
-use super::{CliError, choices, job, runtime};
+use super::{CliError, choices, runtime};
 
 /// Options that change the policy.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -107,7 +107,7 @@ impl PolicyArgs {
     /// A note if the policy file belongs to the very change that it judges.
     pub fn note_of_a_change(&self) -> Result<Option<String>, CliError> {
         let Some(file) = &self.policy else { return Ok(None) };
-        let is_own = job::is_part_of_a_proposed_change(file, Path::new("."))?;
+        let is_own = runtime::is_part_of_a_proposed_change(file, Path::new("."))?;
         Ok(is_own.then(|| {
             format!(
                 "judged by the policy in {} of this checkout, which the change itself can edit",

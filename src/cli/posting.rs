@@ -14,7 +14,7 @@ use crate::report::ResultSource;
 
 use super::provenance::Commits;
 use super::reporting::{Posts, Reporting, Story, Texts};
-use super::{CliError, ErrorKind, Terminal, job, runtime};
+use super::{CliError, ErrorKind, Terminal, runtime};
 
 /// The job that posts, and the pull request that it posts to.
 pub struct Situation {
@@ -34,9 +34,9 @@ impl Situation {
     /// An invalid job, a reported run that must not be published, or a failure of GitHub.
     pub fn find(config: &GitHub, named: Option<u64>, dry_run: bool) -> Result<Self, CliError> {
         let mut situation = Self { job: None, pull_request: None, token: None, silent: None };
-        let job = match job::current()? {
+        let job = match runtime::job()? {
             None if dry_run => return Ok(situation),
-            current => job::needed(current)?,
+            current => runtime::required_job(current)?,
         };
         if !dry_run {
             let given = runtime::secret("GITHUB_TOKEN");
@@ -349,7 +349,7 @@ pub fn publish(
 /// Refuses to measure in a job with a token, unless the event's code comes from people who can write to the
 /// repository anyway. Every unlisted event is refused.
 pub fn one_job() -> Result<(), CliError> {
-    let job = job::needed(job::current()?)?;
+    let job = runtime::required_job(runtime::job()?)?;
     let refused = |why: &str| {
         Err(CliError::usage(format!("failed to accept --publish: {why}"))
             .hint("measure in one job and publish in another: `benchgate init` writes both"))

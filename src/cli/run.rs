@@ -13,7 +13,7 @@ use super::bundle_args::{BundleArgs, Half};
 use super::rendering::{Destination, OutputArgs, OutputFormat, RunFileArgs};
 use super::run_args::BackendArgs;
 use super::session::{MeasureArgs, side};
-use super::{CliError, Terminal, choices, job};
+use super::{CliError, Terminal, choices, runtime};
 
 /// Export, compile, verify and benchmark a suite, and write run.json
 ///
@@ -49,7 +49,7 @@ pub struct RunArgs {
 }
 
 pub fn run(args: &RunArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    job::leave_no_earlier_result(&args.run.run)?;
+    runtime::leave_no_earlier_result(&args.run.run)?;
     let destination = args.output.open()?;
     if let Half::FromVerify(bundle) = args.halves.half() {
         return from_bundle(args, bundle, destination, terminal);

@@ -19,7 +19,7 @@ use crate::toolchain::Lock;
 
 use super::run_args::{BackendArgs, ShardArgs};
 use super::terminal::is_ci;
-use super::{CliError, Terminal, job};
+use super::{CliError, Terminal, runtime};
 
 /// A time limit for unattended jobs. Any user of a machine can hold its lock indefinitely, and a job would
 /// wait until the runner ended it without a message.
@@ -232,7 +232,7 @@ impl MeasureArgs {
         let options = pipeline::Options { axes: None, shard, ..options };
         super::paths::check_writable(output)?;
         let progress = terminal.progress();
-        super::runtime::block_on(async |cancel| {
+        runtime::block_on(async |cancel| {
             let run = SuiteRun::new(sides, &options, progress.as_ref(), &cancel);
             Ok(run.prepare(PrepareFrom::Sources).await?.pack(notices).await?)
         })
@@ -247,7 +247,7 @@ impl MeasureArgs {
         terminal: &Terminal,
     ) -> Result<OpenBundle, CliError> {
         let cache = super::paths::cache_dir(self.cache_dir.as_deref())?;
-        let mut open = super::runtime::block_on(async |cancel| {
+        let mut open = runtime::block_on(async |cancel| {
             Ok(pipeline::open_bundle(bundle, &cache, sha256, &cancel).await?)
         })?;
         terminal.note(&format!("the bundle is complete, sha256 {}", open.sha256));
@@ -291,7 +291,7 @@ impl MeasureArgs {
             shard: None,
             lock_timeout: self.schedule.lock_timeout(),
             identical_blocks,
-            claims_identity: !job::is_for_a_proposed_change(root)?,
+            claims_identity: !runtime::is_for_a_proposed_change(root)?,
             calibration,
             resume_commands: None,
             command_rows: CommandRows::BelowCommand,
@@ -311,7 +311,7 @@ pub fn measure_sides(
     super::paths::check_writable(&options.output)?;
     super::paths::is_earlier_result(&options.output)?;
     let progress = terminal.progress();
-    super::runtime::block_on(async |cancel| {
+    runtime::block_on(async |cancel| {
         let run = SuiteRun::new(sides, options, progress.as_ref(), &cancel);
         let ready = run.prepare(from).await?.ready().await?;
         super::paths::remove_output(&options.output)?;

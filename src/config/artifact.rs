@@ -7,7 +7,7 @@ use super::fields::ValueKind;
 use super::problems::{Collector, shown};
 use super::table::{DeclaredTable, table};
 use super::values;
-use super::view::ConfigView;
+use super::values::ConfigView;
 
 /// The folder below a side's sources in which benchgate links artifacts. Only benchgate uses it, so an
 /// artifact can't replace a file of the repository, a stored session or a file of git.

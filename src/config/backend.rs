@@ -9,10 +9,9 @@ use strum::VariantNames;
 
 use super::Model;
 use super::fields::{COUNT, KeyPresence, NAMES, ValueKind};
-use super::names::among;
-use super::problems::{Collector, shown};
+use super::problems::{Collector, among, shown};
 use super::table::{DeclaredTable, minutes, table};
-use super::view::ConfigView;
+use super::values::ConfigView;
 
 /// A backend that runs a torch model instead of IREE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

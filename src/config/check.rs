@@ -8,7 +8,7 @@ use crate::model::{StoreUrl, is_date, is_hex, is_sha256};
 
 use super::fields::{Section, ValueKind};
 use super::problems::{Collector, did_you_mean, shown};
-use super::{fraction, sections, values};
+use super::{sections, values};
 
 /// Reports everything in `value` that the declaration of `section` does not allow.
 pub(super) fn check_table(value: &Value<'_>, section: &'static Section, problems: &mut Collector) {
@@ -119,8 +119,8 @@ pub(super) fn check(value: &Value<'_>, kind: &'static ValueKind, key: &str, prob
                 problems,
             );
         }
-        ValueKind::Fraction => report_fraction(fraction::fraction_of(value), value, key, problems),
-        ValueKind::Spread => report_fraction(fraction::spread_of(value), value, key, problems),
+        ValueKind::Fraction => report_fraction(values::fraction_of(value), value, key, problems),
+        ValueKind::Spread => report_fraction(values::spread_of(value), value, key, problems),
         ValueKind::Magnitude => {
             let right = match value.as_str() {
                 Some(text) => values::duration(text).is_some(),

@@ -9,10 +9,9 @@ use crate::model::{BenchmarkName, DeviceKind};
 
 use super::Model;
 use super::fields::{KeyPresence, LINES, ValueKind};
-use super::names::unique;
-use super::problems::{Collector, shown};
+use super::problems::{Collector, shown, unique};
 use super::table::{DeclaredTable, minutes, table};
-use super::view::ConfigView;
+use super::values::ConfigView;
 
 table! {
     #[derive(Debug, Clone, PartialEq)]

@@ -10,7 +10,7 @@ use crate::gate::Policy;
 use crate::model::Metric;
 
 use super::problems::shown;
-use super::view::ConfigView;
+use super::values::ConfigView;
 
 /// The type of a key's value.
 #[derive(Debug, Clone, Copy)]

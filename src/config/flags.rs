@@ -1,7 +1,7 @@
 //! Flags that must not be set by hand, because benchgate sets them or because they only work in combination.
 
 use super::problems::Collector;
-use super::view::ConfigView;
+use super::values::ConfigView;
 
 /// The compile flag that repeats every dispatch. `BATCH` divides the measured time at run time; either flag
 /// without the other would look like a change in performance.

@@ -7,8 +7,7 @@ use crate::model::{Better, Verdict};
 use crate::numerics::DType;
 
 use super::fields::{Field, Section, ValueKind, of_policy, optional, required};
-use super::fraction::ALPHA;
-use super::view::ConfigView;
+use super::values::{ALPHA, ConfigView};
 
 /// A fraction of the reference's magnitude. From 1 on, an output of zeros would agree with every reference.
 const PART: ValueKind = ValueKind::Number { min: 0.0, max: 0.5 };

@@ -16,14 +16,13 @@ use crate::files;
 use crate::model::Disclose;
 
 use super::check::check_table;
-use super::names::NamedFile;
-use super::problems::{Collector, ConfigError, ConfigProblems, Problem, shown};
+use super::problems::{Collector, ConfigError, ConfigProblems, NamedFile, Problem, shown};
 use super::table::DeclaredTable;
 use super::types::PolicyPart;
-use super::view::ConfigView;
+use super::values::ConfigView;
 use super::{
-    CommandSpec, Config, GitHub, Pin, Side, ToolSource, artifact, backend, command, flags, functions,
-    judging, measure, model, policy, sections, target,
+    CommandSpec, Config, GitHub, Pin, Side, ToolSource, artifact, backend, command, flags, judging, model,
+    policy, sections, target,
 };
 
 /// The largest accepted file. A suite of all operators has thousands of models of about 500 bytes each;
@@ -320,7 +319,7 @@ pub(super) fn build(root: ConfigView<'_, '_>, file: &Path, problems: &mut Collec
         _ => PathBuf::from("."),
     };
     let models = model::models(root, &targets, &folder, &mut files, problems);
-    let models = functions::in_models(root.get("model"), models, &mut files, problems);
+    let models = model::in_models(root.get("model"), models, &mut files, problems);
     let artifacts = artifact::artifacts(root, problems);
     let commands = command::commands(root, &models, problems);
     let has = |table: &str| root.get(table).items().next().is_some();
@@ -338,7 +337,7 @@ pub(super) fn build(root: ConfigView<'_, '_>, file: &Path, problems: &mut Collec
     let (base, head) = target::sides(root, problems);
     let backends = backend::backends(root, &models, &folder, problems);
     let python = sections::python(root.get("python"), problems);
-    let measure = measure::measure(root.get("measure"), problems);
+    let measure = sections::measure(root.get("measure"), problems);
     let policy_file = root.get("policy").text().map(PathBuf::from);
     if policy_file.is_some() {
         for field in judging::POLICY.fields {
@@ -384,5 +383,109 @@ pub(super) fn build(root: ConfigView<'_, '_>, file: &Path, problems: &mut Collec
         sources_at: [side_sources("base"), side_sources("head")],
         policy_at: root.get("policy").at(),
         limits_at: root.get("limit").items().map(ConfigView::at).collect(),
+    }
+}
+
+/// Configurations on disk: the files that they name, and files that are not configurations.
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    use super::super::tests::MINIMAL;
+    use super::super::{Problem, load};
+
+    fn suite_on_disk(extra: &str) -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("benchgate.toml");
+        std::fs::write(&file, format!("{extra}{MINIMAL}")).unwrap();
+        (folder, file)
+    }
+
+    fn problems_of(path: &Path) -> Vec<Problem> {
+        match load(path) {
+            Ok(_) => Vec::new(),
+            Err(super::super::ConfigError::Invalid(problems)) => problems.problems,
+            Err(other) => panic!("{other}"),
+        }
+    }
+
+    #[test]
+    fn a_missing_model_file_is_reported_where_it_is_named() {
+        let (folder, file) = suite_on_disk("");
+        let problems = problems_of(&file);
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert_eq!((problems[0].line, problems[0].column), (9, 11));
+        assert_eq!(problems[0].message, "a.mlir: no such file (source of model `a`)");
+        std::fs::write(folder.path().join("a.mlir"), "").unwrap();
+        assert_eq!(problems_of(&file), []);
+    }
+
+    #[test]
+    fn a_file_missing_on_one_side_names_the_side() {
+        let (folder, file) = suite_on_disk("");
+        let text = std::fs::read_to_string(&file).unwrap() + "[side.base]\nsources = \"old\"\n";
+        std::fs::write(&file, text).unwrap();
+        std::fs::write(folder.path().join("a.mlir"), "").unwrap();
+        assert_eq!(problems_of(&file)[0].message, "old: no such folder (sources of side base)");
+        std::fs::create_dir(folder.path().join("old")).unwrap();
+        assert_eq!(
+            problems_of(&file)[0].message,
+            "old/a.mlir: no such file (source of model `a`, side base)"
+        );
+    }
+
+    #[test]
+    fn a_link_out_of_the_repository_is_refused() {
+        let outside = tempfile::NamedTempFile::new().unwrap();
+        let (folder, file) = suite_on_disk("");
+        std::os::unix::fs::symlink(outside.path(), folder.path().join("a.mlir")).unwrap();
+        assert!(problems_of(&file)[0].message.contains("lies outside the repository"));
+    }
+
+    #[test]
+    fn a_policy_file_is_read_and_its_problems_carry_its_name() {
+        let (folder, file) = suite_on_disk("policy = \"policy.toml\"\n");
+        std::fs::write(folder.path().join("a.mlir"), "").unwrap();
+        assert!(problems_of(&file)[0].message.contains("policy.toml: no such file"));
+        let policy = folder.path().join("policy.toml");
+        std::fs::write(&policy, "[gate]\nalpha = 0.05\n").unwrap();
+        assert_eq!(load(&file).unwrap().policy.alpha, 0.05);
+        assert_eq!(super::super::load_policy(&file).unwrap().policy.alpha, 0.05);
+        std::fs::write(&policy, "[measure]\nseed = 2\n").unwrap();
+        let problems = problems_of(&file);
+        assert!(problems[0].file.ends_with("policy.toml"));
+        assert!(problems[0].message.contains("unknown key `measure`"), "{problems:?}");
+    }
+
+    #[test]
+    fn the_policy_of_a_base_is_read_whatever_else_its_file_holds() {
+        let (_folder, file) = suite_on_disk("");
+        std::fs::write(&file, "[gate]\nalpha = 0.02\n[future]\nkey = 1\n[measure]\nmax-blocks = 6\n")
+            .unwrap();
+        let part = super::super::load_policy(&file).unwrap();
+        assert_eq!(part.policy.alpha, 0.02);
+        assert_eq!(part.policy.sequential.max_blocks, 6);
+        std::fs::write(&file, "[gate]\nalpah = 0.02\n").unwrap();
+        assert!(super::super::load_policy(&file).is_err());
+    }
+
+    #[test]
+    fn bytes_that_are_not_text_are_refused_with_their_place() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), b"[suite]\n\xff").unwrap();
+        let error = load(file.path()).unwrap_err();
+        assert!(error.to_string().ends_with("it is not UTF-8 text (first at byte 8)"), "{error}");
+    }
+
+    #[test]
+    fn an_endless_file_is_refused() {
+        let error = load(Path::new("/dev/zero")).unwrap_err();
+        assert!(error.to_string().contains("not a regular file"), "{error}");
+        let folder = tempfile::tempdir().unwrap();
+        let large = folder.path().join("benchgate.toml");
+        std::fs::File::create(&large).unwrap().set_len(3 << 30).unwrap();
+        let error = load(&large).unwrap_err();
+        assert!(error.to_string().contains("too large"), "{error}");
     }
 }

@@ -13,20 +13,13 @@ mod check;
 mod command;
 mod fields;
 mod flags;
-mod fraction;
-mod functions;
 mod judging;
 mod load;
-#[cfg(test)]
-mod load_tests;
-mod measure;
 mod model;
-mod names;
 mod policy;
 mod policy_changes;
 mod problems;
 mod reference;
-mod repin;
 mod sections;
 mod table;
 mod target;
@@ -34,18 +27,15 @@ mod target;
 mod tests;
 mod types;
 mod values;
-mod view;
 
 pub use artifact::Artifact;
 pub use backend::{Backend, BackendKind, BackendTest};
 pub use command::{CommandLine, CommandSpec, OutputReading, command_device};
 pub use flags::refused_flag;
-pub use fraction::{alpha, fraction, spread};
 pub use load::{
     load, load_judging, load_judging_within, load_policy, load_policy_within, load_toolchains, load_within,
     parse, read as read_text,
 };
-pub use measure::{Measure, Profiling};
 pub use model::{
     Exporter, Model, ModelInput, ModelSource, OutputType, ParameterSource, Parameters, TorchbenchCheckout,
     is_python_name,
@@ -53,8 +43,7 @@ pub use model::{
 pub use policy_changes::policy_changes;
 pub use problems::{ConfigError, ConfigProblems, Problem};
 pub use reference::{EXAMPLE, head_keys, json_schema, reference};
-pub use repin::repinned;
-pub use sections::{CommentWhen, GitHub, PythonSettings, Store, is_lockable};
-pub use target::{Assembler, Pin, Side, Target, ToolSource};
+pub use sections::{CommentWhen, GitHub, Measure, Profiling, PythonSettings, Store, is_lockable};
+pub use target::{Assembler, Pin, Side, Target, ToolSource, repinned};
 pub use types::{AmbiguousRename, Config, ConfigChanges, PolicyPart};
-pub use values::duration as parse_duration;
+pub use values::{alpha, duration as parse_duration, fraction, spread};

@@ -12,7 +12,7 @@ use super::fields::KeyPresence;
 use super::judging::{GATE, NUMERICS};
 use super::problems::{Collector, did_you_mean, shown, suggestion};
 use super::types::PolicyPart;
-use super::view::ConfigView;
+use super::values::ConfigView;
 
 /// The metrics that benchgate itself measures.
 static KNOWN: [Metric; Metric::BUILT_IN.len()] = Metric::BUILT_IN;

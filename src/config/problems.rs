@@ -1,9 +1,12 @@
 //! Problems of a configuration, all reported at once and each with its position.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::model::{counted, is_hidden, without_commands};
+
+use super::values::ConfigView;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
@@ -130,3 +133,41 @@ pub(super) fn suggestion<'a>(word: &str, known: impl Iterator<Item = &'a str>) -
 pub(super) fn did_you_mean<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> String {
     suggestion(word, known).map_or_else(String::new, |close| format!("; did you mean `{close}`?"))
 }
+
+/// A file that the configuration names, which [`super::load`] checks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct NamedFile {
+    /// Offset of the name in the text.
+    pub at: usize,
+    /// A description of the file for messages.
+    pub what: String,
+    /// The path, relative to a side's sources.
+    pub path: PathBuf,
+}
+
+/// Reports a name that an earlier table already has.
+pub(super) fn unique<'a>(
+    name: ConfigView<'a, '_>,
+    what: &str,
+    seen: &mut BTreeMap<&'a str, usize>,
+    problems: &mut Collector,
+) {
+    if let Some(text) = name.text()
+        && seen.insert(text, name.at()).is_some()
+    {
+        problems.add(name.at(), format!("a second {what} is named `{}`", shown(text)));
+    }
+}
+
+/// Reports names that are not among `known`.
+pub(super) fn among(names: ConfigView<'_, '_>, what: &str, known: &[&str], problems: &mut Collector) {
+    for name in names.items() {
+        let Some(text) = name.text() else { continue };
+        if !known.contains(&text) {
+            let advice = did_you_mean(text, known.iter().copied());
+            problems.add(name.at(), format!("no {what} is named `{}`{advice}", shown(text)));
+        }
+    }
+}
+
+include!(concat!(env!("OUT_DIR"), "/zoo_keys.rs"));

@@ -8,9 +8,9 @@ use serde_json::{Map, Value, json};
 use crate::gate::{NumericsTolerance, Policy};
 
 use super::fields::{ChosenBy, Field, Section, ValueKind};
-use super::fraction::LARGEST_BARE;
 use super::policy::percent;
 use super::sections;
+use super::values::LARGEST_BARE;
 
 /// An example configuration that uses every table. The reference page shows it, and a test parses it.
 pub const EXAMPLE: &str = include_str!("example.toml");

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::model::StoreUrl;
 
 use super::fields::{ChosenBy, KeyPresence};
-use super::view::ConfigView;
+use super::values::ConfigView;
 
 /// A table that the macro `table!` declares.
 pub(super) trait DeclaredTable: Sized {
@@ -69,7 +69,7 @@ impl KeyValue for BTreeMap<String, String> {
 macro_rules! key_values {
     ($($type:ty: $read:expr, $written:expr;)+) => {
         $(impl $crate::config::table::KeyValue for $type {
-            fn read(view: $crate::config::view::ConfigView<'_, '_>) -> Option<Self> {
+            fn read(view: $crate::config::values::ConfigView<'_, '_>) -> Option<Self> {
                 $read(view)
             }
 
@@ -177,7 +177,7 @@ macro_rules! table {
         };
 
         impl $crate::config::table::DeclaredTable for $name {
-            fn read(view: $crate::config::view::ConfigView<'_, '_>) -> Self {
+            fn read(view: $crate::config::values::ConfigView<'_, '_>) -> Self {
                 Self {
                     $($read: <$read_type as $crate::config::table::KeyValue>::read(view.get($read_key)).$($absent)+,)*
                     $($made: $initial,)*

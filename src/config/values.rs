@@ -1,6 +1,8 @@
 //! Parsers and checks for values that are written as strings: durations, names, dates, paths.
 
+use std::collections::BTreeMap;
 use std::path::{Component, Path};
+use std::str::FromStr;
 use std::time::Duration;
 
 use toml_span::Value;
@@ -116,4 +118,253 @@ pub(super) fn is_literal_input(text: &str) -> bool {
         && is_known
         && !text.contains('@')
         && is_line(text)
+}
+
+/// The smallest bare number that is refused: from here on it is far more likely that a percent sign is
+/// missing than that a floor of 20 % is meant.
+pub(super) const LARGEST_BARE: f64 = 0.2;
+/// No real hardware has shown a smaller spread between processes.
+const LEAST_SPREAD: f64 = 1e-4;
+/// Bounds of `alpha`. One false positive in a million suites is negligible, and with a much smaller value no
+/// row could regress or pass.
+pub(super) const ALPHA: (f64, f64) = (1e-6, 0.4);
+
+/// Parses `1%`, or a bare number below 0.2 such as 0.01.
+///
+/// # Errors
+/// Text that is not such a number, or a value that makes no sense as a floor or tolerance.
+pub fn fraction(text: &str) -> Result<f64, String> {
+    let text = text.trim();
+    let Some(percent) = text.strip_suffix('%') else {
+        return bare(text.parse().map_err(|_| expected())?);
+    };
+    let percent: f64 = percent.trim().parse().map_err(|_| expected())?;
+    if (0.0..100.0).contains(&percent) {
+        Ok(percent / 100.0)
+    } else {
+        Err("expected a percentage from 0% to less than 100%".to_owned())
+    }
+}
+
+/// A number without a percent sign.
+fn bare(number: f64) -> Result<f64, String> {
+    if (0.0..LARGEST_BARE).contains(&number) {
+        return Ok(number);
+    }
+    // `1` probably means 1 %; `0.5` could mean 0.5 % or 50 %.
+    let advice = match number {
+        n if (1.0..100.0).contains(&n) => format!("; did you mean {n}%?"),
+        n if (LARGEST_BARE..1.0).contains(&n) => format!("; did you mean {n}% or {}%?", shifted(n)),
+        _ => String::new(),
+    };
+    Err(format!("{}{advice}", expected()))
+}
+
+/// A fraction as a percentage, rounded to remove the digits that binary fractions add.
+fn shifted(fraction: f64) -> f64 {
+    (fraction * 1e8).round() / 1e6
+}
+
+fn expected() -> String {
+    format!("expected a percentage such as 1%, or a fraction below {LARGEST_BARE} such as 0.01")
+}
+
+/// Parses the spread between processes, which is a fraction.
+///
+/// # Errors
+/// Those of [`fraction`], and a spread that is too small to be real.
+pub fn spread(text: &str) -> Result<f64, String> {
+    fraction(text).and_then(true_spread)
+}
+
+fn true_spread(value: f64) -> Result<f64, String> {
+    if value >= LEAST_SPREAD {
+        return Ok(value);
+    }
+    Err(format!(
+        "expected a spread of at least {}%: processes are never exactly alike",
+        shifted(LEAST_SPREAD)
+    ))
+}
+
+/// Parses a probability of error, which is a number.
+///
+/// # Errors
+/// Text that is not a number, or a level at which nothing, or everything, would be significant.
+pub fn alpha(text: &str) -> Result<f64, String> {
+    let (least, largest) = ALPHA;
+    let value: Option<f64> = text.trim().parse().ok();
+    value
+        .filter(|value| (least..=largest).contains(value))
+        .ok_or_else(|| format!("expected a probability from {least} to {largest}"))
+}
+
+/// Reads a [`fraction`] from a TOML value: a text with a percent sign, or a number.
+pub(super) fn fraction_of(value: &Value<'_>) -> Result<f64, String> {
+    match (value.as_str(), number(value)) {
+        // TOML has numbers, so a string without a percent sign is a mistake.
+        (Some(text), _) if text.ends_with('%') => fraction(text),
+        (None, Some(number)) => bare(number),
+        _ => Err(expected()),
+    }
+}
+
+/// Reads a [`spread`] from a TOML value.
+pub(super) fn spread_of(value: &Value<'_>) -> Result<f64, String> {
+    fraction_of(value).and_then(true_spread)
+}
+
+/// Reads values from a document that has been checked. Absent values and values of the wrong type are read as
+/// empty. Wrong types were reported by the first pass, after which no configuration is returned.
+///
+/// A value that may be absent.
+#[derive(Clone, Copy)]
+pub(super) struct ConfigView<'a, 'de> {
+    given: Option<&'a Value<'de>>,
+}
+
+impl<'a, 'de> ConfigView<'a, 'de> {
+    /// A key that is absent, or an empty table.
+    pub(super) const ABSENT: Self = Self { given: None };
+
+    /// The view of a whole document.
+    pub(super) fn new(value: &'a Value<'de>) -> Self {
+        Self { given: Some(value) }
+    }
+
+    pub(super) fn get(self, key: &str) -> Self {
+        Self { given: self.given.and_then(|value| value.as_table()).and_then(|table| table.get(key)) }
+    }
+
+    /// Returns true if the document has the value.
+    pub(super) fn is_present(self) -> bool {
+        self.given.is_some()
+    }
+
+    /// Byte offset of the value.
+    pub(super) fn at(self) -> usize {
+        self.given.map_or(0, |value| value.span.start)
+    }
+
+    pub(super) fn text(self) -> Option<&'a str> {
+        self.given.and_then(|value| value.as_str())
+    }
+
+    pub(super) fn owned(self) -> String {
+        self.text().unwrap_or_default().to_owned()
+    }
+
+    pub(super) fn bool(self) -> Option<bool> {
+        self.given.and_then(|value| value.as_bool())
+    }
+
+    pub(super) fn integer<T: TryFrom<i64>>(self) -> Option<T> {
+        self.given.and_then(|value| value.as_integer()).and_then(|n| T::try_from(n).ok())
+    }
+
+    /// The value of an enum, if the text is one of its words.
+    pub(super) fn word<T: FromStr>(self) -> Option<T> {
+        self.text()?.parse().ok()
+    }
+
+    pub(super) fn number(self) -> Option<f64> {
+        self.given.and_then(number)
+    }
+
+    pub(super) fn fraction(self) -> Option<f64> {
+        self.given.and_then(|value| fraction_of(value).ok())
+    }
+
+    pub(super) fn duration(self) -> Option<Duration> {
+        self.text().and_then(duration)
+    }
+
+    /// The elements of a list.
+    pub(super) fn items(self) -> impl Iterator<Item = Self> {
+        self.given.and_then(|value| value.as_array()).into_iter().flatten().map(Self::new)
+    }
+
+    /// The elements of a list, or the value itself if it is a text.
+    pub(super) fn one_or_more(self) -> Vec<Self> {
+        if self.text().is_some() { vec![self] } else { self.items().collect() }
+    }
+
+    /// The entries of a table, with the offset of each key.
+    pub(super) fn entries(self) -> impl Iterator<Item = (&'a str, usize, Self)> {
+        self.given
+            .and_then(|value| value.as_table())
+            .into_iter()
+            .flatten()
+            .map(|(key, value)| (key.name.as_ref(), key.span.start, Self::new(value)))
+    }
+
+    /// A text, number or boolean as text.
+    pub(super) fn scalar(self) -> Option<String> {
+        match self.given?.as_ref() {
+            ValueInner::String(text) => Some(text.to_string()),
+            ValueInner::Integer(n) => Some(n.to_string()),
+            // `{:?}` writes 1.0 with its decimal point, so that Python reads it as a float.
+            ValueInner::Float(n) => Some(format!("{n:?}")),
+            ValueInner::Boolean(b) => Some(b.to_string()),
+            ValueInner::Array(_) | ValueInner::Table(_) => None,
+        }
+    }
+
+    /// The entries of a table, with their values as text.
+    pub(super) fn scalars(self) -> BTreeMap<String, String> {
+        self.entries().filter_map(|(name, _, value)| Some((name.to_owned(), value.scalar()?))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{alpha, fraction, spread};
+
+    #[test]
+    fn a_percentage_and_a_fraction_mean_the_same() {
+        for text in ["1%", "1 %", "0.01", " 0.01 ", "1.0%"] {
+            assert_eq!(fraction(text), Ok(0.01), "{text}");
+        }
+        assert_eq!(fraction("40%"), Ok(0.4));
+        assert_eq!(fraction("0"), Ok(0.0));
+        assert_eq!(fraction("0.1999"), Ok(0.1999));
+    }
+
+    #[test]
+    fn a_bare_number_that_is_a_percentage_is_refused_with_advice() {
+        let advice = |text: &str| fraction(text).unwrap_err().split_once("; ").unwrap().1.to_owned();
+        assert_eq!(advice("1"), "did you mean 1%?");
+        assert_eq!(advice("3"), "did you mean 3%?");
+        assert_eq!(advice("0.5"), "did you mean 0.5% or 50%?");
+        assert_eq!(advice("0.2"), "did you mean 0.2% or 20%?");
+        assert_eq!(advice("0.29"), "did you mean 0.29% or 29%?");
+    }
+
+    #[test]
+    fn what_no_floor_can_mean_is_refused() {
+        for text in [
+            "", "%", "much", "-1%", "-0.01", "NaN", "NaN%", "inf", "inf%", "-inf%", "100%", "300%", "1e9",
+            "1e9%", "1%%", "0x1", "1,5%",
+        ] {
+            assert!(fraction(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_spread_of_zero_is_refused() {
+        assert_eq!(spread("2%"), Ok(0.02));
+        for text in ["0", "0%", "-0", "1e-320", "1e-9%"] {
+            assert!(spread(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn an_alpha_at_which_nothing_could_be_decided_is_refused() {
+        for text in ["0.01", "1e-6", "0.4"] {
+            assert!(alpha(text).is_ok(), "{text}");
+        }
+        for text in ["0", "-0.01", "1e-7", "1e-30", "1e-200", "1e-320", "0.5", "1", "NaN", "inf", "1%", ""] {
+            assert!(alpha(text).is_err(), "{text}");
+        }
+    }
 }

@@ -11,7 +11,7 @@ use crate::gate::Policy;
 use crate::model::{counted, hex};
 use crate::record::{MergedShardRecord, OutcomeStatus, PlanFile, PlannedShardRecord, RunFile};
 
-use super::{complete, join, looks};
+use super::{complete, join};
 
 /// A complete run, and notes about its shards.
 #[derive(Debug, Clone)]
@@ -80,7 +80,7 @@ fn defects(plan: &PlanFile, policy: &Policy, file: &RunFile) -> Vec<String> {
         return vec!["it is not a shard of this plan".to_owned()];
     };
     let found = complete::check(plan, shard, file);
-    if found.is_empty() { looks::check(plan, policy, file) } else { found }
+    if found.is_empty() { complete::check_looks(plan, policy, file) } else { found }
 }
 
 fn missing<'a>(

@@ -3,12 +3,9 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod complete;
-mod formats;
 mod join;
-mod looks;
 mod merge;
 mod plan;
 
-pub use formats::{PlanFormat, ShardCommand, render};
 pub use merge::{FleetStatus, Merged, NotMergeable, ShardState, ShardStatus, merge, status};
-pub use plan::{Cut, PackError, PlannedSuite, SuiteBenchmark, plan};
+pub use plan::{Cut, PackError, PlanFormat, PlannedSuite, ShardCommand, SuiteBenchmark, plan, render};

@@ -6,20 +6,16 @@ mod check;
 mod client;
 mod comment;
 mod event;
-mod issues;
 mod pull;
-mod retry;
 mod webhook;
 mod workflow;
 
 pub use check::{Annotation, AnnotationLevel, Check, Conclusion, annotations, outputs};
-pub use client::{Client, GitHubError, GitHubToken};
-pub use comment::{CommentRequest, Marker, Posted};
+pub use client::{Client, GitHubError, GitHubToken, RetryPolicy};
+pub use comment::{CommentRequest, Issue, IssueChange, Marker, Posted};
 pub use event::{
     CodeOrigin, EventError, GitHubEvent, Job, PullRequest, RepositoryName, RunAttempt, Sha, WorkflowRun,
 };
-pub use issues::{Issue, IssueChange};
-pub use retry::RetryPolicy;
 pub use webhook::Webhook;
 pub use workflow::{Permissions, Workflow, WorkflowJob, WorkflowStep};
 

@@ -8,7 +8,7 @@ use secrecy::{ExposeSecret, SecretString};
 use crate::model::hex;
 
 use super::GitHubError;
-use super::retry::{NextStep, RetryPolicy, TryOutcome, next_step};
+use super::client::{NextStep, RetryPolicy, TryOutcome, next_step};
 
 /// Timeout if the receiver sends no data.
 const SILENCE: Duration = Duration::from_secs(30);

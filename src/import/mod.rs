@@ -3,8 +3,7 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod definition;
-mod onnx_models;
-mod onnx_ops;
+mod onnx;
 mod operators;
 mod sharktank_models;
 mod suite;
@@ -42,8 +41,8 @@ pub struct Imported {
 
 /// Returns true if the import needs a file's text, and not only its name.
 pub fn is_definition(path: &str) -> bool {
-    let endings = [".json", ".mlir", onnx_ops::FLAG_FILE];
-    endings.iter().any(|ending| path.ends_with(ending)) || onnx_models::is_test(path)
+    let endings = [".json", ".mlir", onnx::FLAG_FILE];
+    endings.iter().any(|ending| path.ends_with(ending)) || onnx::is_test(path)
 }
 
 /// Translates the suites of iree-org/iree-test-suites, together with the lists that iree-org/iree keeps for
@@ -86,9 +85,9 @@ pub fn iree_test_suites(
     for other in others {
         other.listed(|_| "not a key of a test configuration".to_owned(), &mut untranslated);
     }
-    onnx_ops::read(files, operators, &mut suite, &mut untranslated);
+    onnx::read_operators(files, operators, &mut suite, &mut untranslated);
     torch_ops::read(files, of("torch_ops"), &mut remote, &mut suite, &mut untranslated);
-    onnx_models::read(files, of("onnx_models"), &mut remote, &mut suite, &mut untranslated);
+    onnx::read(files, of("onnx_models"), &mut remote, &mut suite, &mut untranslated);
     sharktank_models::read(files, lists, of("sharktank_models"), &mut remote, &mut suite, &mut untranslated);
     torch_models::read(of("torch_models"), &mut remote, &mut suite, &mut untranslated);
     Imported {

@@ -13,7 +13,7 @@ use reqwest::{Client, Response, StatusCode, Url};
 use super::ToolchainError;
 use super::install::blocking;
 use super::manifest::sha256_of;
-use super::wheel::Name;
+use super::pip::Name;
 use crate::files;
 use crate::process::Cancel;
 

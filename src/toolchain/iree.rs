@@ -17,9 +17,8 @@ use super::install::{
 };
 use super::manifest::{Look, Scope, ToolManifest, digest_of_files};
 use super::pin::pin_tools;
-use super::pip::{Pip, write_requirements};
-use super::wheel::{Name, Wheel};
-use super::{Lock, LockedTools, ToolchainError, fetch, interpreter};
+use super::pip::{Name, Pip, Wheel, write_requirements};
+use super::{Lock, LockedTools, ToolchainError, fetch, python_env};
 
 /// Time limit for installing two wheels of 100 MB over a slow connection.
 const INSTALL_TIMEOUT: Duration = Duration::from_secs(30 * 60);
@@ -198,7 +197,7 @@ async fn stage(
     cache: &Path,
     cancel: &Cancel,
 ) -> Result<(), ToolchainError> {
-    let python = interpreter::with_pip(cache, cancel).await?;
+    let python = python_env::with_pip(cache, cancel).await?;
     let pip =
         Pip { python: python.executable, pip: None, work: place.work().to_owned(), timeout: INSTALL_TIMEOUT };
     let tree = place.tree();

@@ -13,7 +13,7 @@ use crate::files;
 use crate::model::is_sha256;
 
 use super::ToolchainError;
-use super::wheel::{Name, Wheel, is_plain_version};
+use super::pip::{Name, Wheel, is_plain_version};
 
 /// The content of a lock file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -13,7 +13,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::{ToolchainError, wheel};
+use super::{ToolchainError, pip};
 use crate::files::{self, Stamp};
 use crate::model::{digest_of, hex};
 use serde::{Deserialize, Serialize};
@@ -175,7 +175,7 @@ impl ToolManifest {
     pub(super) fn check_records(&self, root: &Path) -> Result<(), ToolchainError> {
         let mut found = Vec::new();
         walk(root, &mut found)?;
-        let listed = wheel::read(found.iter().map(|(path, _)| path))?;
+        let listed = pip::read(found.iter().map(|(path, _)| path))?;
         let is_pips = |path: &Path| {
             let folder = path.parent();
             folder.is_some_and(|it| {
@@ -184,7 +184,7 @@ impl ToolManifest {
         };
         for entry in self.files.iter().filter(|entry| !is_pips(&entry.path)) {
             let path = root.join(&entry.path);
-            let installed = wheel::as_recorded(&entry.sha256);
+            let installed = pip::as_recorded(&entry.sha256);
             let recorded = listed.get(&path).map_or("none", String::as_str);
             if recorded != installed {
                 let (expected, found) = (format!("sha256 {recorded} of the wheel's record"), installed);

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::interpreter;
 use super::lock::platform;
-use super::pip::{Pip, SuitePackages, project_of, projects, without, write_requirements};
+use super::pip::{
+    Name, Pip, SuitePackages, Wheel, is_plain_version, project_of, projects, without, write_requirements,
+};
 use super::python_env::Environment;
-use super::wheel::{Name, Wheel, is_plain_version};
-use super::{Lock, LockedPython, LockedTools, ToolchainError};
+use super::{Lock, LockedPython, LockedTools, ToolchainError, python_env};
 use crate::config::Pin;
 use crate::files::{self, Scratch};
 use crate::model::{Event, Progress, is_sha256};
@@ -51,7 +51,7 @@ pub async fn pin_tools(
         return Err(ToolchainError::NotFound { what, detail: "it is not a valid version".to_owned() });
     }
     let work = workspace(cache)?;
-    let python = interpreter::with_pip(cache, cancel).await?;
+    let python = python_env::with_pip(cache, cancel).await?;
     let pip = Pip { python: python.executable, pip: None, work: work.path().to_owned(), timeout: TIMEOUT };
     let mut wheels = Vec::new();
     let mut missing = None;
@@ -81,7 +81,7 @@ pub async fn releases(cache: &Path, cancel: &Cancel) -> Result<Vec<String>, Tool
     const PROJECT: &str = "iree-base-compiler";
     let what = "the list of IREE releases";
     let work = workspace(cache)?;
-    let python = interpreter::with_pip(cache, cancel).await?;
+    let python = python_env::with_pip(cache, cancel).await?;
     let pip = Pip { python: python.executable, pip: None, work: work.path().to_owned(), timeout: TIMEOUT };
     let finished = pip.run(what, ["index", "versions", PROJECT], cancel).await?;
     let found = releases_of(&String::from_utf8_lossy(&finished.stdout));
@@ -172,7 +172,7 @@ pub async fn pin_python(
     let added = environment.suite_name().filter(|_| !suite.is_empty());
     let mut locked = Vec::new();
     let mut last = None;
-    for python in interpreter::all(cancel).await? {
+    for python in python_env::all(cancel).await? {
         let version = python.version();
         let what = format!("the Python environment {} for Python {version}", environment.name());
         progress.on(Event::Note(&format!("asking pip for {what}")));
@@ -384,7 +384,7 @@ pub async fn release_commit(
     let what = format!("the runtime of IREE {}", tools.version);
     progress.on(Event::Note(&format!("reading the commit of {what}")));
     let work = workspace(cache)?;
-    let python = interpreter::with_pip(cache, cancel).await?;
+    let python = python_env::with_pip(cache, cancel).await?;
     let pip = Pip { python: python.executable, pip: None, work: work.path().to_owned(), timeout: TIMEOUT };
     let (target, requirements) = (work.path().join("runtime"), work.path().join("requirements.txt"));
     write_requirements(&requirements, &[requirement(wheel)?])?;
