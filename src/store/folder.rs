@@ -3,11 +3,14 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
+
+use crate::model::Testbed;
 use crate::record::{AcceptanceFile, BaselineFile, QuarantineRecord, RecordError};
 
 use super::name::{RunName, acceptance_file};
 use super::quarantine::is_released;
-use super::{Encoding, Files, StoreError, folder_name};
+use super::{Encoding, Files, StoreError, folder_name, name};
 
 /// A file that can't be used, and the reason. Faults are always reported; the file is otherwise ignored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,7 +88,7 @@ impl BaselineFolder {
         }
         // Acceptances are not sorted by file name, because file names have times in whole seconds
         // only.
-        read.sort_by_cached_key(|(_, acceptance)| acceptance.created.parse::<jiff::Timestamp>().ok());
+        read.sort_by_cached_key(|(_, acceptance)| acceptance.created.parse::<Timestamp>().ok());
         for (file, acceptance) in read {
             baseline.add_acceptance(file, acceptance);
         }
@@ -231,4 +234,168 @@ pub fn verify(files: &dyn Files) -> Result<Verified, StoreError> {
         }
     }
     Ok(verified)
+}
+
+/// Lists the names of a baseline's runs, newest first, only as far as they are needed.
+///
+/// An iterator over runs, newest first. A period of a remote store is only requested when the newer ones are
+/// used up.
+pub struct Newest<'a> {
+    files: &'a dyn Files,
+    folder: &'a BaselineFolder,
+    /// Recent periods, oldest first, which are listed without asking which periods exist.
+    recent: Vec<String>,
+    /// The oldest of the initial `recent` periods. Only periods before it count as earlier ones.
+    since: Option<String>,
+    /// The earlier periods that were not listed yet, oldest first; `None` until they are requested.
+    earlier: Option<Vec<String>>,
+    /// The remaining runs of the period that was listed last, oldest first.
+    listed: Vec<RunName>,
+    /// Files in the listed periods that are neither acceptances nor runs of that period.
+    pub faults: Vec<Fault>,
+}
+
+/// Every run of a baseline folder.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Runs {
+    /// Names of the runs, oldest first.
+    pub names: Vec<RunName>,
+    /// Files that are neither runs nor acceptances.
+    pub faults: Vec<Fault>,
+}
+
+impl BaselineFolder {
+    /// Lists the runs, newest first.
+    pub fn newest<'a>(&'a self, files: &'a dyn Files) -> Newest<'a> {
+        let (listed, faults) = (Vec::new(), Vec::new());
+        Newest { files, folder: self, recent: Vec::new(), since: None, earlier: None, listed, faults }
+    }
+
+    /// Lists the runs, newest first, without periods that begin long after `now`. As long as the recent
+    /// periods are enough, a remote store is not asked for the others.
+    pub fn newest_at<'a>(&'a self, files: &'a dyn Files, now: Timestamp) -> Newest<'a> {
+        let recent = files.recent_periods(now);
+        Newest { since: recent.first().cloned(), recent, ..self.newest(files) }
+    }
+
+    /// The newest `count` runs, oldest first.
+    pub fn newest_runs(&self, files: &dyn Files, count: usize) -> Result<Runs, StoreError> {
+        let mut newest = self.newest(files);
+        let mut names = newest.by_ref().take(count).collect::<Result<Vec<_>, _>>()?;
+        names.reverse();
+        Ok(Runs { names, faults: newest.faults })
+    }
+
+    /// All runs. For a remote store, this lists every period and takes a request for each thousand runs.
+    pub fn runs(&self, files: &dyn Files) -> Result<Runs, StoreError> {
+        self.newest_runs(files, usize::MAX)
+    }
+
+    /// The run with this name, and those whose names begin with it: other sessions of the same commit and
+    /// second.
+    pub(super) fn runs_like(&self, files: &dyn Files, name: &RunName) -> Result<Vec<RunName>, StoreError> {
+        let names = files.names_in(&self.folder, &files.period_of(name))?;
+        let runs = names.iter().filter_map(|file| RunName::parse(file, self.encoding));
+        Ok(runs.filter(|known| known.as_str().starts_with(name.as_str())).collect())
+    }
+}
+
+impl Newest<'_> {
+    /// The newest period that was not listed yet.
+    fn next_period(&mut self) -> Result<Option<String>, StoreError> {
+        if let Some(period) = self.recent.pop() {
+            return Ok(Some(period));
+        }
+        if self.earlier.is_none() {
+            let mut periods = self.files.periods(&self.folder.folder)?;
+            if let Some(since) = &self.since {
+                periods.retain(|period| period < since);
+            }
+            self.earlier = Some(periods);
+        }
+        Ok(self.earlier.as_mut().and_then(Vec::pop))
+    }
+
+    /// Lists the newest remaining period. Returns `false` if there is none.
+    fn list(&mut self) -> Result<bool, StoreError> {
+        let Some(period) = self.next_period()? else { return Ok(false) };
+        for file in self.files.names_in(&self.folder.folder, &period)? {
+            match RunName::parse(&file, self.folder.encoding) {
+                Some(name) if self.files.period_of(&name) == period => self.listed.push(name),
+                None if name::is_acceptance(&file) => {}
+                _ => self.faults.push(Fault {
+                    path: self.folder.path(&file),
+                    why: "it is not named like a run".to_owned(),
+                }),
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl Iterator for Newest<'_> {
+    type Item = Result<RunName, StoreError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while self.listed.is_empty() {
+            match self.list() {
+                Ok(true) => {}
+                Ok(false) => return None,
+                Err(error) => return Some(Err(error)),
+            }
+        }
+        self.listed.pop().map(Ok)
+    }
+}
+
+/// Maximum number of differing facts of a testbed that is listed.
+const MAX_DIFFERENCES: usize = 3;
+/// Maximum number of listed testbeds.
+const MAX_OFFERED: usize = 3;
+
+/// Testbeds that differ in only a few facts from the requested one. They are listed in messages but never used, because a
+/// different driver or clock changes every result.
+///
+/// A testbed that has results of the same suite and differs in few facts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SimilarTestbed {
+    pub testbed: String,
+    /// The newest session of this testbed.
+    pub newest: RunName,
+    /// The differing facts, as `fact: there / here`.
+    pub differences: Vec<String>,
+}
+
+/// Finds the testbeds of a suite that differ least, most similar first. Reads one file of each.
+pub(super) fn similar_testbeds(
+    files: &dyn Files,
+    suite: &str,
+    wanted: &Testbed,
+) -> Result<Vec<SimilarTestbed>, StoreError> {
+    let folder = folder_name(suite);
+    let mut found = Vec::new();
+    for testbed in files.folders(&folder)? {
+        if testbed == folder_name(&wanted.id) {
+            continue;
+        }
+        let baseline = BaselineFolder::open_folder(files, format!("{folder}/{testbed}"))?;
+        let Some(newest) = baseline.newest(files).next().transpose()? else { continue };
+        let LoadedFile::Run(stored) = baseline.load(files, &newest)? else { continue };
+        let differences = differences(&stored.file.testbed.facts, &wanted.facts);
+        if differences.len() <= MAX_DIFFERENCES {
+            found.push(SimilarTestbed { testbed: stored.file.testbed.id, newest, differences });
+        }
+    }
+    found.sort_by(|a, b| (a.differences.len(), &a.testbed).cmp(&(b.differences.len(), &b.testbed)));
+    found.truncate(MAX_OFFERED);
+    Ok(found)
+}
+
+fn differences(there: &BTreeMap<String, String>, here: &BTreeMap<String, String>) -> Vec<String> {
+    let keys = there.keys().chain(here.keys().filter(|key| !there.contains_key(*key)));
+    let differing = keys.filter(|key| there.get(*key) != here.get(*key));
+    let shown = |facts: &BTreeMap<String, String>, key: &String| {
+        facts.get(key).cloned().unwrap_or_else(|| "unknown".to_owned())
+    };
+    differing.map(|key| format!("{key}: {} / {}", shown(there, key), shown(here, key))).collect()
 }

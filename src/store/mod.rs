@@ -12,17 +12,12 @@
 //! file.
 
 mod accept;
-#[cfg(test)]
-mod accepted_tests;
-mod clouds;
 mod earlier;
-mod export;
 mod files;
 mod folder;
-#[cfg(test)]
-mod levels_tests;
-mod listing;
 mod name;
+#[cfg(test)]
+mod nights_tests;
 mod objects;
 #[cfg(test)]
 mod objects_tests;
@@ -32,13 +27,10 @@ mod quarantine;
 #[cfg(test)]
 mod quarantine_tests;
 mod select;
-mod similar;
 mod summarise;
 #[cfg(test)]
 mod tests;
 mod update;
-#[cfg(test)]
-mod young_tests;
 
 use std::path::PathBuf;
 
@@ -46,19 +38,19 @@ use crate::git::GitError;
 use crate::record::RecordError;
 
 pub use accept::{Acceptance, AcceptedSessions, accept};
-pub use export::{ExportedSessions, export};
 pub use files::{Change, Encoding, Files};
-pub use folder::{BATCH, BaselineFolder, Fault, LoadedFile, Stored, Verified, baseline_folders, verify};
-pub use listing::{Newest, Runs};
+pub use folder::{
+    BATCH, BaselineFolder, Fault, LoadedFile, Newest, Runs, SimilarTestbed, Stored, Verified,
+    baseline_folders, verify,
+};
 pub use name::{RunName, folder_name};
 pub use objects::Objects;
 pub use places::{BRANCH, Branch, CommitTree, Directory};
 pub use prune::{Pruned, prunable};
 pub use quarantine::is_released;
 pub use select::{History, HistoryQuery, Lineage, Missing, Selection, history_for_gate, is_usable};
-pub use similar::SimilarTestbed;
 pub use summarise::summarise;
-pub use update::{UpdateOptions, Updated, judged_side, update};
+pub use update::{ExportedSessions, UpdateOptions, Updated, export, judged_side, update};
 
 /// Each message completes "failed to …".
 #[derive(Debug, thiserror::Error)]

@@ -10,11 +10,9 @@ use crate::git::Ancestry;
 use crate::model::{Benchmark, BenchmarkGlob, BenchmarkName, Lint, LintCode, Outcome, Run, Testbed, counted};
 use crate::record::{AcceptanceFile, BaselineBenchmark, OutcomeStatus, QuarantineCause, QuarantineRecord};
 
-use super::earlier;
-use super::name;
+use super::folder::SimilarTestbed;
 use super::quarantine::is_released;
-use super::similar::{self, SimilarTestbed};
-use super::{BaselineFolder, Fault, Files, LoadedFile, RunName, StoreError, Stored};
+use super::{BaselineFolder, Fault, Files, LoadedFile, RunName, StoreError, Stored, earlier, folder, name};
 
 /// Maximum number of files to open per wanted session, so that a baseline with a thousand quarantined runs is
 /// not read completely. The limit does not apply while an unaccepted slowdown hides the good sessions before
@@ -158,7 +156,7 @@ pub fn history_for_gate(files: &dyn Files, query: &HistoryQuery<'_>) -> Result<S
         return Ok(Selection::Missing(Missing {
             suite: query.suite.to_owned(),
             testbed: query.testbed.id.clone(),
-            similar: similar::similar_testbeds(files, query.suite, query.testbed)?,
+            similar: folder::similar_testbeds(files, query.suite, query.testbed)?,
             unknown: skipped.unknown,
             notes,
             faults,
