@@ -17,7 +17,7 @@ use crate::process::Cancel;
 use crate::record::StageStatus;
 
 use super::PipelineError;
-use super::memo::Memo;
+use super::slots::Memo;
 use super::stage::{StageError, StageFailure, Staged};
 
 /// The file in an entry that lists its other files with their digests.

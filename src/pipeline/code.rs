@@ -1,8 +1,12 @@
 //! Facts about the code of a compiled module. For PTX, an assembler determines some of them.
 
+use std::borrow::Cow;
 use std::fs;
+use std::io::Read as _;
 use std::path::Path;
 use std::time::Duration;
+
+use memchr::memmem;
 
 use crate::config::{Assembler, Target};
 use crate::files;
@@ -120,4 +124,146 @@ async fn log(
     host.fail_on_full_disk(&finished, folder.path())?;
     let printed = files::read_bounded(&log, MOST_OF_LOG).map_err(PipelineError::io("read", &log))?;
     Ok(Ok(String::from_utf8_lossy(&printed).into_owned()))
+}
+
+/// Detects programs that keep values for the next call. In such a program, the calls that are timed may
+/// differ from the one that was verified.
+///
+/// The operation with which a program keeps a value for its next call, such as `util.global.store`, if it has
+/// one. Both the text form and the bytecode contain the names of operations.
+pub(super) fn storing_operation(mlir: &Path) -> std::io::Result<Option<&'static str>> {
+    // Most programs don't contain such a name, not even in a comment, so the first search includes comments.
+    match storing_operation_in(mlir, None)? {
+        Some(_) => storing_operation_in(mlir, Some(Comments::default())),
+        None => Ok(None),
+    }
+}
+
+/// A state machine that leaves out the comments of a text that is read in parts.
+#[derive(Debug, Clone, Copy, Default)]
+enum Comments {
+    #[default]
+    Code,
+    /// The last byte was a slash.
+    Slash,
+    Comment,
+    Text,
+    /// The last byte was a backslash in a string literal.
+    Escape,
+}
+
+impl Comments {
+    fn without(&mut self, text: &[u8]) -> Vec<u8> {
+        let mut code = Vec::with_capacity(text.len());
+        for &byte in text {
+            *self = match (*self, byte) {
+                // String literals end at the end of their line. Between angle brackets, two slashes need not
+                // begin a comment. So a comment is only left out up to the next closing bracket.
+                (_, b'\n') | (Self::Comment, b'\r' | b'>') => Self::Code,
+                (Self::Comment, _) | (Self::Slash, b'/') => Self::Comment,
+                (Self::Text, b'\\') => Self::Escape,
+                (Self::Text, b'"') => Self::Code,
+                (Self::Text | Self::Escape, _) | (Self::Code | Self::Slash, b'"') => Self::Text,
+                (Self::Code, b'/') => Self::Slash,
+                (Self::Code | Self::Slash, _) => Self::Code,
+            };
+            if !matches!(self, Self::Comment) {
+                code.push(byte);
+            }
+        }
+        code
+    }
+}
+
+fn storing_operation_in(
+    mlir: &Path,
+    mut comments: Option<Comments>,
+) -> std::io::Result<Option<&'static str>> {
+    const STORES: [&str; 2] = ["global.store", "global_store"];
+    const CHUNK: usize = 1 << 20;
+    let finders = STORES.map(|name| (name, memmem::Finder::new(name)));
+    // Each letter of a name may be escaped as a backslash with two digits, which is three times as long.
+    let longest = 3 * STORES.iter().map(|name| name.len()).max().unwrap_or(1);
+    let mut file = fs::File::open(mlir)?;
+    let mut window = Vec::with_capacity(CHUNK + longest);
+    let mut chunk = Vec::with_capacity(CHUNK);
+    let mut is_bytecode = None;
+    loop {
+        chunk.clear();
+        let read = file.by_ref().take(CHUNK as u64).read_to_end(&mut chunk)?;
+        // Bytecode has no escapes, and replacing each backslash in its weights would take long.
+        let is_bytecode = *is_bytecode.get_or_insert_with(|| chunk.starts_with(b"ML\xefR"));
+        match comments.as_mut().filter(|_| !is_bytecode) {
+            Some(comments) => window.extend(comments.without(&chunk)),
+            None => window.extend_from_slice(&chunk),
+        }
+        let text = if is_bytecode { Cow::Borrowed(&window[..]) } else { without_escapes(&window) };
+        if let Some((name, _)) = finders.iter().find(|(_, finder)| finder.find(&text).is_some()) {
+            return Ok(Some(name));
+        }
+        if read == 0 {
+            return Ok(None);
+        }
+        // A name may continue in the next chunk, so the end of this one is kept.
+        window.drain(..window.len().saturating_sub(longest - 1));
+    }
+}
+
+/// The text with the escapes of MLIR's strings replaced. The name of an operation may be written as a string,
+/// in which `\2E` is a dot.
+fn without_escapes(text: &[u8]) -> Cow<'_, [u8]> {
+    if memchr::memchr(b'\\', text).is_none() {
+        return Cow::Borrowed(text);
+    }
+    let digit = |byte: &u8| char::from(*byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let mut plain = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let [first, after @ ..] = rest {
+        let escaped = match (first, after) {
+            (b'\\', [high, low, ..]) => digit(high).zip(digit(low)),
+            _ => None,
+        };
+        let (byte, next) = match escaped {
+            Some((high, low)) => (16 * high + low, &after[2..]),
+            None => (*first, after),
+        };
+        plain.push(byte);
+        rest = next;
+    }
+    Cow::Owned(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_operation_that_stores_into_a_global_is_found_wherever_it_stands() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("m.mlir");
+        let found = |before: usize, name: &str| {
+            fs::write(&path, format!("{}{name}\n", " ".repeat(before))).unwrap();
+            storing_operation(&path).unwrap()
+        };
+        for before in [0, 1, (1 << 20) - 6, 1 << 20, (3 << 20) + 17] {
+            assert_eq!(found(before, "util.global.store %a, @b : i32"), Some("global.store"));
+            assert_eq!(found(before, "\"ml_program.global_store\"(%a)"), Some("global_store"));
+            assert_eq!(found(before, r#""util.\67lobal\2Estore"(%a)"#), Some("global.store"));
+            assert_eq!(found(before, "util.global.load immutable @b : i32"), None);
+            assert_eq!(found(before, r#""util.global\2Eload"() : i32"#), None);
+            assert_eq!(found(before, "// no util.global.store"), None);
+            assert_eq!(found(before, "util.return // \"a\" util.global.store"), None);
+            for code in [
+                "#a.b<//> util.global.store %a, @b",
+                "\"//\" \"util.global.store\"()",
+                "\"\\\"//\" util.global.store %a, @b",
+                "// a comment\nutil.global.store %a, @b",
+                "/ / util.global.store %a, @b",
+                "// a comment\rutil.global.store %a, @b",
+                "\"\r//\" util.global.store %a, @b",
+            ] {
+                assert_eq!(found(before, code), Some("global.store"), "{code}");
+            }
+        }
+    }
 }

@@ -15,18 +15,16 @@ use crate::numerics::TensorFile;
 use crate::process::Reply;
 use crate::toolchain::Environment;
 
-use super::PipelineError;
 use super::argv::InputArg;
 use super::cache::{CacheEntry, KeyBuilder, Made, once};
-use super::divergence::add_inputs;
-use super::generated;
 use super::host::Host;
 use super::interpreters::{ExporterSource, Exporters, crashed};
 use super::plan::PlannedBenchmark;
 use super::slots::Priority;
 use super::stage::{PreparedSource, StageFailure, StageReport, Staged};
 use super::trace::{Heard, TracePlace, clean};
-use super::tree;
+use super::verify::add_inputs;
+use super::{PipelineError, generated, trace};
 
 const KIND: &str = "export";
 const TRACES: &str = "export-trace";
@@ -185,7 +183,9 @@ async fn key(host: &Host<'_>, job: ExportJob<'_>) -> Staged<String> {
             key = key.text("weights", &host.digests.sha256(&path).await?);
         } else if path.is_dir() && !value.is_empty() {
             let unknown = |why| StageFailure::new(format!("the option `{value}` can't be hashed: {why}"));
-            key = tree::add(key, &tree::files(&path, &|_| false).map_err(unknown)?, &host.digests).await?;
+            key =
+                trace::add_tree(key, &trace::files_below(&path, &|_| false).map_err(unknown)?, &host.digests)
+                    .await?;
         }
     }
     Ok(key.finish())

@@ -12,9 +12,8 @@ use std::path::{Path, PathBuf};
 
 use crate::config::{self, Config, Side};
 
-use super::PipelineError;
 use super::cache::{Digests, KeyBuilder};
-use super::tree;
+use super::{PipelineError, trace};
 
 /// Maximum depth of flag files that name other flag files.
 const DEEPEST: usize = 8;
@@ -187,7 +186,7 @@ impl FlagSearch<'_> {
             if path.is_file() {
                 self.named.files.insert(name.to_owned(), path);
             } else if path.is_dir() {
-                let below = tree::files(&path, &|_| false)
+                let below = trace::files_below(&path, &|_| false)
                     .map_err(|error| format!("the flag `{flag}` names the folder `{name}`: {error}"))?;
                 for (rest, path) in below.into_iter().filter_map(|(rest, path)| Some((rest, path?))) {
                     self.named.files.insert(format!("{}/{rest}", name.trim_end_matches('/')), path);

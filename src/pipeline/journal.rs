@@ -18,7 +18,7 @@ use super::PipelineError;
 use super::argv::Timing;
 use super::cache::{write_atomically, write_json};
 use super::commands::Printed;
-use super::timings::Timings;
+use super::schedule::Timings;
 
 /// A finished process, stored in one file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -10,7 +10,7 @@
 //! A program that remembers its result elsewhere is correct in every call with the same inputs. So a third
 //! call gets other inputs ([`super::other_inputs`]), and must return the same as a first call with these
 //! inputs, and as base's program does ([`super::divergence`]). Values that a program keeps in globals are also found by searching its source
-//! ([`super::stores::storing_operation`]).
+//! ([`super::code::storing_operation`]).
 //!
 //! Makes inputs of the same types and shapes as given ones, with other values that a function should also
 //! accept: numbers are in reverse order, and floating-point numbers are halved. Integers may be indices, so

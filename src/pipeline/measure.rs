@@ -11,15 +11,14 @@ use crate::gate::{CompareOptions, Comparison, Outlook};
 use crate::model::{BenchmarkName, BlockSlot, Event, Metric, NextLook, Run, SideName, Stage, Standing};
 use crate::stats::multiplicity::Looks;
 
+use super::PipelineError;
 use super::argv::Timing;
-use super::candidates::{BenchmarkCandidate, TimedProgram};
+use super::candidates::{BenchmarkCandidate, TimedProgram, Unchanged};
 use super::commands::GuardedFiles;
 use super::host::Host;
 use super::journal::{Journal, JournalEntry};
 use super::schedule::{self, ScheduledProcess, Want};
 use super::timed::{Start, latency_in_words};
-use super::unchanged::Unchanged;
-use super::{PipelineError, design};
 
 /// Number of blocks after which measuring stops even if the gate wants more. The limit is far above any
 /// useful number, and guards against a policy that never ends.
@@ -93,7 +92,7 @@ impl Measuring<'_, '_> {
     /// settings that the configuration leaves open. If a trial fails, its benchmark fails, as with a measured
     /// process.
     async fn choose_timings(&mut self) -> Result<(), PipelineError> {
-        let fixed = design::fixed(self.settings);
+        let fixed = schedule::fixed(self.settings);
         for (benchmark, candidate) in self.candidates.iter().enumerate() {
             let name = &candidate.name;
             if candidate.sides.is_empty() || self.journal.has_failed(name) {
@@ -102,7 +101,7 @@ impl Measuring<'_, '_> {
             if let Some(TimedProgram::Command(_)) = candidate.sides.values().next() {
                 let processes = self.warm_up(candidate).await?;
                 if self.journal.timings.get(name).is_none() {
-                    self.journal.set_timing(name, &Timing { repetitions: processes, ..design::TIMING })?;
+                    self.journal.set_timing(name, &Timing { repetitions: processes, ..schedule::TIMING })?;
                 }
                 continue;
             }
@@ -122,11 +121,11 @@ impl Measuring<'_, '_> {
                 self.host.progress.on(Event::StepStarted { stage, what: &what });
                 let step = ScheduledProcess { benchmark, side: *side, slot: BlockSlot { block: 0, slot } };
                 let files = ["raw", "log"].map(|ending| self.journal.trial_file(*side, ending));
-                let entry = self.start(program, step, design::TIMING, files).run(self.host).await?;
+                let entry = self.start(program, step, schedule::TIMING, files).run(self.host).await?;
                 self.unchanged.check(program)?;
                 let note = match &entry.process.failure {
                     None => {
-                        found.extend(design::read_trial(&entry.process));
+                        found.extend(schedule::read_trial(&entry.process));
                         String::new()
                     }
                     Some(why) => {
@@ -138,7 +137,7 @@ impl Measuring<'_, '_> {
                 let took = began.elapsed();
                 self.host.progress.on(Event::StepFinished { stage, what: &what, note: &note, took });
             }
-            self.journal.set_timing(name, &design::chosen(self.settings, &found))?;
+            self.journal.set_timing(name, &schedule::chosen(self.settings, &found))?;
         }
         Ok(())
     }
@@ -434,7 +433,7 @@ impl Measuring<'_, '_> {
         self.host.progress.on(Event::StepStarted { stage: Stage::Benchmark, what: &what });
         let started = Instant::now();
         let chosen = self.journal.timings.get(&candidate.name);
-        let timing = chosen.unwrap_or_else(|| design::chosen(self.settings, &[]));
+        let timing = chosen.unwrap_or_else(|| schedule::chosen(self.settings, &[]));
         let order = self.journal.next_order();
         let files = ["raw", "log"].map(|ending| self.journal.file(order, ending));
         let guard = program.guard()?;

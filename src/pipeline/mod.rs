@@ -6,7 +6,6 @@
 //! with a compiler.
 
 mod argv;
-mod assemble;
 mod backends;
 mod bundle;
 mod cache;
@@ -16,21 +15,16 @@ mod code;
 mod commands;
 mod compile;
 mod compile_timing;
-mod design;
-mod devices;
 mod diagnostics;
-mod divergence;
 mod exchange;
 mod export;
 mod flags;
 mod generated;
 mod host;
-mod instructions;
 mod interpreters;
 mod journal;
 mod later_calls;
 mod measure;
-mod memo;
 mod plan;
 mod prepare;
 mod profile;
@@ -39,13 +33,9 @@ mod run;
 mod schedule;
 mod slots;
 mod stage;
-mod stores;
 mod targets;
 mod timed;
-mod timings;
 mod trace;
-mod tree;
-mod unchanged;
 mod verify;
 
 use std::path::{Path, PathBuf};

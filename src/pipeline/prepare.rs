@@ -26,7 +26,6 @@ use super::argv::{CompileSpec, Execution};
 use super::cache::{KeyBuilder, aside};
 use super::candidates::Measurable;
 use super::compile::{self, CompileJob};
-use super::divergence::{add_inputs, add_tensors};
 use super::export::{self, ExportJob};
 use super::flags::{self, Named};
 use super::host::Host;
@@ -35,8 +34,8 @@ use super::later_calls::{self, NoCaller};
 use super::plan::PlannedBenchmark;
 use super::stage::{Compiled, Prepared, PreparedSource, StageError, StageFailure, StageReport, Staged};
 use super::targets::{self, Presence};
-use super::verify::{self, VerifyJob};
-use super::{PipelineError, code, generated, instructions, stores};
+use super::verify::{self, VerifyJob, add_inputs, add_tensors};
+use super::{PipelineError, code, generated};
 
 /// Exports and compiles, which are the stages that need Python or a compiler.
 pub(super) async fn build<'a>(
@@ -61,7 +60,7 @@ pub(super) async fn build<'a>(
     prepared.note_damage(source.damaged.as_ref(), host.progress);
     let mlir = source.mlir.clone();
     let stores =
-        aside(move || stores::storing_operation(&mlir).map_err(PipelineError::io("read", &mlir))).await?;
+        aside(move || code::storing_operation(&mlir).map_err(PipelineError::io("read", &mlir))).await?;
     if let Some(name) = stores {
         prepared.lints.push(Lint::new(LintCode::Stateful, format!("the model's source contains `{name}`")));
     }
@@ -104,7 +103,7 @@ pub(super) async fn build<'a>(
     }
     if let Some(compiled) = compiled.as_ref().filter(|_| planned.side.config.measure.compile_instructions) {
         let name = Metric::COMPILE_INSTRUCTIONS.name;
-        match instructions::of_compiler(host, &job, compiled).await {
+        match compile::instructions_of_compiler(host, &job, compiled).await {
             Ok(count) => prepared.code_facts.push((Metric::COMPILE_INSTRUCTIONS, count)),
             Err(StageError::Run(error)) => return Err(error),
             Err(StageError::Benchmark(failure)) => {

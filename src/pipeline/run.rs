@@ -22,18 +22,16 @@ use super::backends::{self, Axes, Experiment, Extras};
 use super::bundle::{self, OpenBundle, PackedBundle};
 use super::cache::{Cache, Digests};
 use super::calibration::CalibrationSource;
-use super::candidates::PreparedSide;
+use super::candidates::{PreparedSide, Unchanged};
 use super::commands::{self, CommandRows, GuardedFolders};
 use super::host::Host;
 use super::interpreters::{Environments, Exporters};
-use super::memo::Memo;
 use super::plan::{self, Filter, PlannedBenchmark, Shard, SideInput};
 use super::prepare::{build, check};
-use super::slots::{Slots, processors};
+use super::slots::{Memo, Slots, processors};
 use super::stage::Prepared;
 use super::trace::Sources;
-use super::unchanged::Unchanged;
-use super::{PipelineError, devices, divergence};
+use super::{PipelineError, host, verify};
 
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -113,8 +111,8 @@ impl Options {
     pub fn testbeds(&self, sides: &[SideInput]) -> Vec<Testbed> {
         let RunMachine { choices, testbed, .. } = RunMachine::look(&self.plans(sides), sides, self);
         let asked = sides.last().and_then(|side| side.config.measure.lock_clocks);
-        let asked = asked.filter(|_| !devices::candidates(&choices).is_empty());
-        let locked = asked.map(|clock| devices::with_clock(&testbed, clock));
+        let asked = asked.filter(|_| !host::candidates(&choices).is_empty());
+        let locked = asked.map(|clock| host::with_clock(&testbed, clock));
         locked.into_iter().chain([testbed]).collect()
     }
 
@@ -339,7 +337,7 @@ impl<'a> PreparedRun<'a> {
             }
         };
         let mut sides = self.each(host, stages, true).await?;
-        divergence::compare_sides(&mut sides)?;
+        verify::compare_sides(&mut sides)?;
         if let Some(ir) = &host.ir {
             host.progress.on(Event::Note(&format!("the IR of every phase is in {}", ir.display())));
         }
@@ -463,10 +461,10 @@ impl RunMachine {
             let commands = sides.iter().flat_map(|side| options.commands(&side.config));
             models.chain(commands.map(|command| (command.device.as_str(), &command.env)))
         };
-        let gpus = devices::gpus(used());
-        let choices = devices::choices(&gpus, used());
+        let gpus = host::gpus(used());
+        let choices = host::choices(&gpus, used());
         let used: Vec<&device::Gpu> =
-            devices::candidates(&choices).into_iter().filter_map(|index| gpus.list().get(index)).collect();
+            host::candidates(&choices).into_iter().filter_map(|index| gpus.list().get(index)).collect();
         let testbed = device::testbed(&used);
         Self { gpus, choices, testbed }
     }

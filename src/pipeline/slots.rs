@@ -6,11 +6,12 @@
 //! to it.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
+use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::available_parallelism;
 
-use tokio::sync::oneshot;
+use tokio::sync::{OnceCell, oneshot};
 
 /// The priority of a waiting job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -122,6 +123,33 @@ impl Slots {
 /// Number of processors that this process may use.
 pub(super) fn processors() -> usize {
     available_parallelism().map_or(1, usize::from)
+}
+
+/// Results by key. If a result is being computed, others wait for it. A failed computation is repeated.
+#[derive(Debug)]
+pub(super) struct Memo<K, V>(Mutex<HashMap<K, Arc<OnceCell<V>>>>);
+
+impl<K, V> Default for Memo<K, V> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<K: Eq + Hash, V: Clone> Memo<K, V> {
+    pub(super) async fn get<E, F: Future<Output = Result<V, E>>>(
+        &self,
+        key: K,
+        ask: impl FnOnce() -> F,
+    ) -> Result<V, E> {
+        let cell = Arc::clone(self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default());
+        cell.get_or_try_init(ask).await.cloned()
+    }
+
+    /// Stores a result that is already known.
+    pub(super) fn set(&self, key: K, value: V) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert(key, Arc::new(OnceCell::new_with(Some(value))));
+    }
 }
 
 #[cfg(test)]

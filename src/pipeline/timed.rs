@@ -6,24 +6,21 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::device::Watch;
-use crate::files;
-use crate::gate;
 use crate::ingest::{self, Format};
 use crate::model::{Consequence, Context, Metric, Outcome, Series};
 use crate::process::{Command, Exit, Finished};
 use crate::record::{MOST_RESULT_BYTES, Number, ProcessRecord, SampleMap};
+use crate::{files, gate};
 
-use super::PipelineError;
 use super::argv::Timing;
 use super::candidates::{BenchmarkCandidate, Measurable, TimedProgram};
 use super::commands::{self, CommandOutput, PreparedCommand, Printed};
 use super::compile::{failure, printed_error};
-use super::devices;
-use super::diagnostics;
 use super::host::Host;
 use super::journal::JournalEntry;
 use super::schedule::ScheduledProcess;
 use super::stage::{StageError, StageFailure, Staged};
+use super::{PipelineError, diagnostics, host};
 
 /// The tool's output format, for error messages.
 const FORMAT: Format = Format::GoogleBenchmarkJson;
@@ -102,7 +99,7 @@ impl Start<'_> {
                 load_avg: load_avg.to_vec(),
                 log: Some(self.log.to_string_lossy().into_owned()),
                 iterations: measured.iterations,
-                telemetry: devices::record(&seen, &host.gpus, self.clock_held),
+                telemetry: host::record(&seen, &host.gpus, self.clock_held),
                 samples: measured.samples,
                 stated_stddev: BTreeMap::new(),
             },

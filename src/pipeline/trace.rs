@@ -13,9 +13,8 @@ use std::path::{Component, Path, PathBuf};
 
 use super::PipelineError;
 use super::cache::{Cache, Digests, KeyBuilder, aside, write_json};
-use super::memo::Memo;
+use super::slots::Memo;
 use super::stage::{StageFailure, Staged};
-use super::tree;
 use crate::files;
 use serde::{Deserialize, Serialize};
 
@@ -118,7 +117,7 @@ impl Sources {
             let (root, own) = (folder.clone(), self.own.clone());
             let found = aside(move || {
                 let skip = |path: &Path| own.iter().any(|own| own == path) || is_made(path);
-                Ok(tree::files(&root, &skip))
+                Ok(files_below(&root, &skip))
             });
             let mut files = match found.await? {
                 Ok(files) => files,
@@ -130,7 +129,7 @@ impl Sources {
             let is_git = |name: &str| name == ".git" || name.ends_with("/.git");
             files.iter_mut().filter(|(name, _)| is_git(name)).for_each(|(_, path)| *path = None);
             files.retain(|name, _| !self.is_own(&folder.join(name)) && !is_heard(name));
-            let key = tree::add(KeyBuilder::new("sources/1"), &files, digests).await?;
+            let key = add_tree(KeyBuilder::new("sources/1"), &files, digests).await?;
             Ok::<_, PipelineError>(Ok(key.finish()))
         };
         Ok(self.trees.get(folder.clone(), look).await??)
@@ -273,6 +272,83 @@ fn relative(path: &Path, folder: &Path) -> String {
     way.to_string_lossy().into_owned()
 }
 
+/// Maximum number of files, which is more than a folder of sources or of bitcode has. Hashing a home folder
+/// by mistake would take hours, and a link to a parent folder would never end.
+const MOST_FILES: usize = 50_000;
+const DEEPEST: usize = 48;
+
+/// Identifies a folder by the content of its files.
+///
+/// The reason why a folder can't be identified by its content.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{path}: {why}", path = path.display())]
+pub(super) struct TreeError {
+    path: PathBuf,
+    why: String,
+}
+
+/// Every file below a folder, by its relative path. Links are followed, because a tool would read their
+/// targets. A folder for which `skip` returns true is listed by name, without a path, and not entered.
+pub(super) fn files_below(
+    folder: &Path,
+    skip: &dyn Fn(&Path) -> bool,
+) -> Result<BTreeMap<String, Option<PathBuf>>, TreeError> {
+    let mut found = BTreeMap::new();
+    walk_tree(folder, "", 0, skip, &mut found)?;
+    Ok(found)
+}
+
+fn walk_tree(
+    folder: &Path,
+    prefix: &str,
+    depth: usize,
+    skip: &dyn Fn(&Path) -> bool,
+    found: &mut BTreeMap<String, Option<PathBuf>>,
+) -> Result<(), TreeError> {
+    let wrong = |why: String| TreeError { path: folder.to_owned(), why };
+    if depth > DEEPEST {
+        return Err(wrong("folders are nested too deeply, or a link leads to its own parent".to_owned()));
+    }
+    for item in fs::read_dir(folder).map_err(|error| wrong(error.to_string()))? {
+        let item = item.map_err(|error| wrong(error.to_string()))?;
+        let path = item.path();
+        // A name that is not valid UTF-8 is escaped, so that it stays distinct.
+        let name = format!("{prefix}{}", item.file_name().as_encoded_bytes().escape_ascii());
+        if path.is_dir() {
+            if skip(&path) {
+                found.insert(name, None);
+            } else {
+                walk_tree(&path, &format!("{name}/"), depth + 1, skip, found)?;
+            }
+        } else if path.is_file() {
+            found.insert(name, Some(path));
+        } else {
+            // A dangling link or a socket exists but has no content.
+            found.insert(name, None);
+        }
+        if found.len() > MOST_FILES {
+            return Err(wrong(format!("the folder has more than {MOST_FILES} files")));
+        }
+    }
+    Ok(())
+}
+
+/// Adds the names and contents of files to a key.
+pub(super) async fn add_tree(
+    mut key: KeyBuilder,
+    files: &BTreeMap<String, Option<PathBuf>>,
+    digests: &Digests,
+) -> Result<KeyBuilder, PipelineError> {
+    for (name, path) in files {
+        key = key.text("file", name);
+        key = match path {
+            Some(path) => key.text("is", &digests.sha256(path).await?),
+            None => key.text("is", "not read"),
+        };
+    }
+    Ok(key.bytes("files", &files.len().to_le_bytes()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -326,5 +402,27 @@ mod tests {
         assert_ne!(now("a"), before);
         fs::set_permissions(path("b"), fs::Permissions::from_mode(0o444)).unwrap();
         assert_eq!(now("b"), before);
+    }
+
+    #[test]
+    fn links_to_their_own_parent_are_an_error_and_not_an_endless_walk() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["again", "and-again"] {
+            std::os::unix::fs::symlink(folder.path(), folder.path().join(name)).unwrap();
+        }
+        assert!(files_below(folder.path(), &|_| false).is_err());
+    }
+
+    #[test]
+    fn a_skipped_folder_and_a_dangling_link_are_still_named() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("a/deep")).unwrap();
+        fs::create_dir_all(folder.path().join("skipped")).unwrap();
+        fs::write(folder.path().join("a/deep/x"), "1").unwrap();
+        std::os::unix::fs::symlink("/nowhere", folder.path().join("dangling")).unwrap();
+        let found = files_below(folder.path(), &|path| path.ends_with("skipped")).unwrap();
+        let names: Vec<(&str, bool)> =
+            found.iter().map(|(name, path)| (name.as_str(), path.is_some())).collect();
+        assert_eq!(names, [("a/deep/x", true), ("dangling", false), ("skipped", false)]);
     }
 }

@@ -16,11 +16,11 @@ use crate::record::{BackendProcessRecord, CollectedRecord, MemoryRecord, Number,
 
 use super::super::PipelineError;
 use super::super::cache::{Cache, KeyBuilder, package_digest, write_json};
-use super::super::divergence::tensors;
 use super::super::interpreters::ExporterSource;
 use super::super::journal::Journal;
 use super::super::stage::StageError;
 use super::super::timed::latency_in_words;
+use super::super::verify::tensors;
 use super::request::{BackendInterpreter, BackendInterpreters, BackendProcess, unsupported};
 
 /// The result of a finished process, as it is stored.

@@ -5,9 +5,7 @@
 mod build;
 mod built_from;
 mod filter;
-mod guard;
 mod leftovers;
-mod named;
 mod observed;
 mod others_sources;
 mod outputs;
@@ -42,12 +40,11 @@ use super::trace::clean;
 
 pub(super) use build::built;
 use filter::EVERYTHING;
-pub(super) use guard::{GuardedFiles, GuardedFolders};
-use named::NamedFiles;
+pub(super) use leftovers::{GuardedFiles, GuardedFolders};
 pub(super) use observed::observe;
 use observed::observed_process;
-use outputs::KeptOutputs;
 pub(super) use outputs::compare_outputs;
+use outputs::{KeptOutputs, NamedFiles};
 pub(super) use reading::{CommandOutput, read};
 pub(super) use records::{metrics, records};
 pub(super) use slot::{joined, together};

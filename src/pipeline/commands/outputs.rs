@@ -1,6 +1,7 @@
 //! Compares output files of a command, which have to agree between the sides, because a program that computes
 //! something else can't be called faster.
 
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -9,15 +10,19 @@ use std::sync::PoisonError;
 use crate::files;
 use crate::gate::NumericsPolicy;
 use crate::model::{
-    BenchmarkName, Lint, LintCode, OutputCheck, SideName, Verification, VerifyCode, is_of_command,
+    BenchmarkName, Lint, LintCode, OutputCheck, SideName, Verification, VerifyCode, excerpt, is_of_command,
 };
 use crate::numerics::{self, NumericsTolerance, Tensor, TensorFile, check};
 use crate::process::{Exit, Finished};
 use crate::record::RunFile;
 
-use super::{PreparedCommand, leftovers, named};
+use super::leftovers::LONGEST_NAME;
+use super::{CommandRows, PreparedCommand, leftovers};
+use crate::config::CommandLine;
 use crate::pipeline::PipelineError;
+use crate::pipeline::cache::Digests;
 use crate::pipeline::candidates::PreparedSide;
+use crate::pipeline::trace::file_state;
 
 /// Maximum size of an output, and of all kept outputs of a side.
 const MOST: u64 = 1 << 30;
@@ -186,7 +191,7 @@ pub(in crate::pipeline) fn compare_outputs(
         let (found, vacuous) = compared(reference, command, &head.input.config.numerics).unzip();
         let mut lints: Vec<Lint> = vacuous.flatten().into_iter().collect();
         lints.extend(leftovers::lint(reference, command)?);
-        lints.extend(named::lints(reference, command));
+        lints.extend(changed_sources(reference, command));
         lints.extend(command.observed.get().into_iter().flatten().cloned());
         let records = file.sides.iter_mut().filter(|side| side.name == SideName::Head);
         for record in records.flat_map(|side| &mut side.benchmarks) {
@@ -272,7 +277,7 @@ fn is_finite(tensor: &Tensor) -> bool {
 }
 
 /// The file name of an output, without the shape and type if the output is declared as a tensor.
-pub(super) fn file_of(output: &str) -> PathBuf {
+fn file_of(output: &str) -> PathBuf {
     TensorFile::parse(output).map_or_else(|| output.into(), |tensor| tensor.path)
 }
 
@@ -328,4 +333,66 @@ fn compared_file(
     }
     let wrong = checks.iter().position(|check| check.code == VerifyCode::Fail).unwrap_or(0);
     Ok(checks.into_iter().nth(wrong).unwrap_or_else(pass))
+}
+
+/// The state of each file. The key consists of the configuration key whose line names the file, and the
+/// file's name.
+pub(super) type NamedFiles = BTreeMap<(&'static str, String), Option<String>>;
+
+impl PreparedCommand {
+    /// Records the state of the files before any process of the command can change them.
+    pub(super) async fn look_at_named(&self, digests: &Digests) -> NamedFiles {
+        let mut found = NamedFiles::new();
+        let keys = [("setup", &self.spec.setup), ("prepare", &self.spec.prepare)];
+        let prepared = keys.into_iter().filter_map(|(key, line)| Some((key, line.as_ref()?)));
+        for (key, line) in prepared.chain([("run", &self.spec.run)]) {
+            for word in words(line) {
+                let path = self.folder.join(&word);
+                // An absolute path names the same file on both sides, or one in the build folder, so it is
+                // left out.
+                if Path::new(&word).is_relative() && path.is_file() {
+                    found.insert((key, word), file_state(&path, digests).await);
+                }
+            }
+        }
+        found
+    }
+}
+
+/// The words of a line, including those of a nested line (`sh -c "…"`) and the values of options
+/// (`--config=FILE`).
+fn words(line: &CommandLine) -> Vec<String> {
+    let mut words = line.words_read();
+    let nested = words.iter().filter(|word| word.contains(char::is_whitespace));
+    let nested: Vec<String> = nested.flat_map(|word| CommandLine::Shell(word.clone()).words_read()).collect();
+    words.extend(nested);
+    let values: Vec<String> =
+        words.iter().filter_map(|word| Some(word.split_once('=')?.1.to_owned())).collect();
+    words.extend(values);
+    words
+}
+
+/// Compares source files that the lines of a command name: scripts and data that are not built. Such files
+/// define the benchmark rather than the program under test.
+///
+/// Findings about named files that differ between the sides. A different file for `setup` or `prepare` means
+/// that work may have moved out of the measured processes. The file that `run` names may be the program under
+/// test itself, so a difference there is only pointed out.
+fn changed_sources(base: &PreparedCommand, head: &PreparedCommand) -> Vec<Lint> {
+    // The commands of `pair` are different programs anyway.
+    if head.rows == CommandRows::AsPrinted {
+        return Vec::new();
+    }
+    let names = base.named.keys().chain(head.named.keys());
+    let mut differing: Vec<&(&str, String)> =
+        names.filter(|name| base.named.get(*name) != head.named.get(*name)).collect();
+    differing.dedup();
+    let of_kind = |is_run: bool, code: LintCode| {
+        let mut found = differing.iter().filter(move |(key, _)| (*key == "run") == is_run);
+        let (key, name) = found.next()?;
+        let name = excerpt(&PathBuf::from(name).to_string_lossy(), LONGEST_NAME);
+        Some(Lint::new(code, format!("`{name}`, named in `{key}`, differs from base's")))
+    };
+    let work = of_kind(false, LintCode::WorkloadChanged);
+    work.into_iter().chain(of_kind(true, LintCode::ScriptChanged)).collect()
 }
