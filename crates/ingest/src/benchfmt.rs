@@ -357,7 +357,7 @@ pub(super) fn read_go_test(text: &str) -> Result<Run, LineFault> {
     })?;
     let texts: String = packages.iter().flat_map(|package| [package.text.as_str(), "\n"]).collect();
     // A line number in the joined text doesn't exist in the file, so the error names line 1.
-    let mut run = read_go_test(&texts).map_err(|fault| line_fault(1, fault.what))?;
+    let mut run = read(&texts).map_err(|fault| line_fault(1, fault.what))?;
     run.lints.extend(crash(&texts, true));
     run.lints.extend(problems(&texts));
     for package in packages.iter().filter(|package| !package.ended) {

@@ -111,6 +111,7 @@ const CRASH_PARTS: &[&str] = &[
     ": runtime error: ",
     " panicked at ",
     " Check failed: ",
+    "CHECK failed",
     "Process didn't exit successfully: ",
     "process didn't exit successfully: ",
     ": error while loading shared libraries: ",
@@ -161,6 +162,17 @@ const PROBLEMS: &[&str] = &[
     "verification unsuccessful",
     "not verified",
     "mismatch at",
+    "mismatch:",
+    "differs from reference",
+    "differs from the reference",
+    "differs from expected",
+    "nan detected",
+    "timed out",
+    "illegal value",
+    "launch failed",
+    "below threshold",
+    "below the threshold",
+    "validation error",
     "results incorrect",
     "incorrect result",
     "wrong result",
@@ -185,10 +197,10 @@ const PROBLEMS: &[&str] = &[
 
 /// Words, in lower case, that begin a message about an error: at the start of a line or after the name of a program or
 /// place.
-const MESSAGES: [&str; 3] = ["error: ", "fatal: ", "fatal error: "];
+const MESSAGES: [&str; 4] = ["error: ", "fatal: ", "fatal error: ", "fail: "];
 
 /// Words that mark a line of a log as an error, if they are written like this.
-const MARKS: [&str; 4] = ["ERROR", "FATAL", "MISMATCH", "Error:"];
+const MARKS: [&str; 6] = ["ERROR", "FATAL", "MISMATCH", "FAILED", "panicked", "Error:"];
 
 /// Words that command runners print before the exit code of a command.
 const EXITS: [&str; 6] = [
@@ -273,7 +285,7 @@ pub(super) fn stated_problem(line: &str) -> Option<&'static str> {
     let is_text = |rest: &str| {
         let first = rest.split_whitespace().next().unwrap_or_default();
         !first.starts_with(|c: char| c.is_ascii_digit() || "+-.<>~±≤(".contains(c))
-            && !["", "none", "no", "nan", "inf", "n/a", "null", "false"].contains(&first)
+            && !["", "none", "no", "nan", "inf", "n/a", "null", "false"].contains(&rest.trim())
     };
     let begun = || {
         MESSAGES.iter().copied().find(|message| {
@@ -282,7 +294,13 @@ pub(super) fn stated_problem(line: &str) -> Option<&'static str> {
                 .is_some_and(|(before, rest)| (before.is_empty() || before.ends_with(": ")) && is_text(rest))
         })
     };
-    marks.copied().or_else(said).or_else(begun).or_else(of_glog)
+    // `0 passed, 3 failed`
+    let counted = || {
+        let words: Vec<&str> = lower.split([' ', ',', ';', '.']).collect();
+        let failed = words.windows(2).any(|two| two[1] == "failed" && is_number(two[0]) && two[0] != "0");
+        failed.then_some("failed")
+    };
+    marks.copied().or_else(said).or_else(begun).or_else(counted).or_else(of_glog)
 }
 
 /// Returns whether a line reports a crash or a failed command.
@@ -403,6 +421,7 @@ mod tests {
             "panic: runtime error: index out of range [3] with length 3",
             "signal: killed",
             "[4711] signal (11): Segmentation fault",
+            "CHECK failed: a == b",
             "AssertionError: 3 != 4",
             "MemoryError",
             "Assertion failed: (x), function f, file a.c, line 3.",
@@ -465,6 +484,18 @@ mod tests {
             "fatal: cannot load weights",
             "sh: 1: ./bench: not found",
             "cat: weights.bin: No such file or directory",
+            "FAILED",
+            "FAIL: conv2d",
+            "result mismatch: got 3 want 4",
+            "error: no kernel found, using stub",
+            "kernel launch failed",
+            "NaN detected in output",
+            "output differs from reference",
+            "0 tests passed, 3 failed",
+            "accuracy 0.12 below threshold 0.9",
+            "benchmark timed out",
+            "** On entry to DGEMM parameter number 8 had an illegal value",
+            "panicked at src/main.rs:3",
         ] {
             assert!(!problems(line).is_empty(), "{line}");
         }
@@ -481,6 +512,10 @@ mod tests {
             "EPYC 7763 (64 cores) [2 sockets] ",
             "verification: passed",
             "All outputs match",
+            "error: no",
+            "10 passed, 0 failed",
+            "3 passed; 0 failed; 0 ignored",
+            "failed 0 of 3",
         ] {
             assert!(problems(line).is_empty(), "{line}");
         }

@@ -122,7 +122,9 @@ impl<W: Write> LineState<W> {
 
     fn say_how_far(&mut self) {
         // A long run is reported less often, so that its result isn't buried.
-        if self.said.elapsed() < (self.began.elapsed() / 2).clamp(NOW_AND_THEN, AT_MOST) {
+        let now = Instant::now();
+        let [silence, so_far] = [self.said, self.began].map(|since| now.duration_since(since));
+        if silence < (so_far / 2).clamp(NOW_AND_THEN, AT_MOST) {
             return;
         }
         // Stages overlap, and a stage begins before its first step can start. Stages with running steps are

@@ -36,7 +36,12 @@ pub(in crate::pipeline) fn read(
     }
     let mut output = printed(command, finished, output)?;
     // A script can hide the exit status of its program.
-    let problems = ingest::logged_problems(&finished.stderr_tail);
+    let mut problems = ingest::logged_problems(&finished.stderr_tail);
+    let spec = &command.spec;
+    // What contains the results was searched when it was read.
+    if spec.reading == OutputReading::Whole || spec.run.names(CommandLine::OUTPUT) {
+        problems.extend(ingest::logged_problems(&String::from_utf8_lossy(&finished.stdout)));
+    }
     for row in &mut output.printed.rows {
         row.lints.extend(problems.iter().cloned());
     }

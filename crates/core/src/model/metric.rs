@@ -296,7 +296,20 @@ const SCORES: &str = "accuracy score scores psnr snr f1 bleu rouge auc recall io
 const CHECKSUMS: &str = "checksum checksums crc crc32 digest";
 
 /// Names of numbers that determine how much work is done.
-const WORK: [&str; 4] = ["n", "elements", "tolerance", "threshold"];
+const WORK: [&str; 12] = [
+    "n",
+    "elements",
+    "tolerance",
+    "threshold",
+    "batch",
+    "batch size",
+    "seq len",
+    "sequence length",
+    "tokens",
+    "rows",
+    "columns",
+    "cols",
+];
 
 /// Names whose capitals don't begin words, and names without them.
 const SPELLINGS: [(&str, &str); 3] = [("NaN", " nan"), ("IoU", " iou"), ("mAP", " accuracy")];
@@ -315,7 +328,7 @@ impl Quality {
         let spelled = SPELLINGS.iter().fold(name.to_owned(), |name, (from, to)| name.replace(from, to));
         let name = name_words(&spelled);
         let words = words(&name);
-        if matches!(words.as_slice(), [word] if WORK.contains(word)) {
+        if WORK.contains(&words.join(" ").as_str()) {
             return Some(Self::Work);
         }
         let any = |known: &str| words.iter().any(|word| is_in(known, word));
@@ -390,7 +403,7 @@ mod tests {
             ("accuracy top1 top1_acc passed success_rate valid_rows F1 IoU mAP converged", Quality::Score),
             ("cosine cosine_similarity", Quality::Similarity),
             ("checksum output_hash", Quality::Checksum),
-            ("n elements", Quality::Work),
+            ("n elements batch batchSize seq_len tokens rows", Quality::Work),
         ] {
             for name in names.split(' ') {
                 assert_eq!(Quality::of_name(name), Some(quality), "{name}");
