@@ -1,4 +1,4 @@
-//! `benchgate plan`: splits a suite into shards.
+//! `benchgate plan` splits a suite into shards, and `benchgate merge` joins them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

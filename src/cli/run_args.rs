@@ -1,5 +1,5 @@
-//! Options for measurements in addition to IREE: other backends, repetitions, dumps, and result files to
-//! append to.
+//! Options of the commands that measure: other backends, repetitions, dumps, result files to append to, and the part of a
+//! suite that one machine measures.
 
 use std::path::{Path, PathBuf};
 
@@ -113,9 +113,7 @@ fn append(path: &Path, header: &str, lines: &str) -> std::io::Result<()> {
     file.write_all(text.as_bytes())
 }
 
-/// `--plan FILE --shard K`: the part of a suite that one machine measures.
-///
-/// Options of every command that measures.
+/// Options of every command that measures: the part of a suite that one machine measures.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct ShardArgs {
     /// Plan file written by `benchgate plan`

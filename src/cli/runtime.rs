@@ -1,4 +1,5 @@
-//! The environment of a command: the date, the command line, and the asynchronous runtime.
+//! The environment of a command: the date, the command line, the secrets, the asynchronous runtime, and the GitHub Actions
+//! job, read from the runner's variables and the event's file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -120,10 +121,8 @@ const CLOUD_PREFIXES: [&str; 3] = ["AWS_", "AZURE_", "GOOGLE_"];
 
 static TAKEN: OnceLock<BTreeMap<String, String>> = OnceLock::new();
 
-/// Tokens, and the paths of files through which a runner can be controlled. They are removed from the
-/// environment before anything starts, and only this process keeps them.
-///
-/// Takes all secrets out of the environment, so that no child inherits them and `/proc` does not show them.
+/// Takes tokens, and the paths of files through which a runner can be controlled, out of the environment before anything
+/// starts: no child inherits them, `/proc` does not show them, and only this process keeps them.
 /// Also hides this process's memory from other processes of the same user. Further calls do nothing.
 pub fn take_secrets() {
     TAKEN.get_or_init(|| {

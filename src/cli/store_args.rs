@@ -182,6 +182,14 @@ impl StorePlace {
         terminal: &Terminal,
     ) -> Result<Box<dyn Files + 'a>, CliError> {
         match self {
+            // Read as a folder of a repository, a copy of an object store would look empty.
+            Self::Folder(folder) if folder.join("sessions").is_dir() => {
+                let shown = std::path::absolute(folder).unwrap_or_else(|_| folder.clone());
+                let message =
+                    format!("{} contains `sessions`: it is a copy of an object store", folder.display());
+                let hint = format!("name it as one: --store file://{}", shown.display());
+                Err(CliError::usage(message).hint(hint))
+            }
             Self::Folder(folder) => Ok(Box::new(Directory::new(folder))),
             Self::Branch { name, remote } => {
                 let remote = find_remote(remote, repository)?;

@@ -32,8 +32,7 @@ const LARGEST: u64 = 4 << 20;
 /// Reads and parses a configuration, and checks that every file it names exists and is inside the repository:
 /// the nearest parent folder with a `.git`, or else the configuration's own folder.
 pub fn load(path: &Path) -> Result<Config, ConfigError> {
-    let folder = folder_of(path);
-    load_within(path, &boundary_of(&folder))
+    load_within(path, &boundary_of(&folder_of(path)))
 }
 
 /// Loads like [`load`], but accepts no file outside `boundary`; for a checkout without `.git`.
@@ -108,19 +107,14 @@ pub fn load_judging_within(path: &Path, boundary: &Path) -> Result<Config, Confi
 /// `[gate]`, `[[waiver]]`, `[[expect]]`, `[[limit]]`, `[numerics]`, `policy` and the block counts are read,
 /// so the rest of that file may be invalid.
 pub fn load_policy(path: &Path) -> Result<PolicyPart, ConfigError> {
-    let folder = folder_of(path);
-    load_policy_within(path, &boundary_of(&folder))
-}
-
-/// Loads like [`load_policy`], for a checkout without `.git`.
-pub fn load_policy_within(path: &Path, boundary: &Path) -> Result<PolicyPart, ConfigError> {
+    let boundary = boundary_of(&folder_of(path));
     let text = read(path)?;
     let mut problems = Collector::default();
     let Some((mut part, file)) = collect_policy_of_config(&text, &mut problems) else {
         return Err(invalid(path, problems.finish(&text, path)));
     };
     let named = file.as_deref().map(|file| (Path::new(file), 0));
-    let mut all = read_policy_file(&mut part, path, named, boundary, &mut problems)?;
+    let mut all = read_policy_file(&mut part, path, named, &boundary, &mut problems)?;
     let mut found = problems.finish(&text, path);
     found.append(&mut all);
     if found.is_empty() { Ok(part) } else { Err(invalid(path, found)) }
@@ -387,25 +381,22 @@ pub(super) fn build(root: ConfigView<'_, '_>, file: &Path, problems: &mut Collec
 }
 
 /// Configurations on disk: the files that they name, and files that are not configurations.
-
 #[cfg(test)]
 mod tests {
-    use std::path::{Path, PathBuf};
-
     use super::super::tests::MINIMAL;
-    use super::super::{Problem, load};
+    use super::*;
 
     fn suite_on_disk(extra: &str) -> (tempfile::TempDir, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("benchgate.toml");
-        std::fs::write(&file, format!("{extra}{MINIMAL}")).unwrap();
+        fs::write(&file, format!("{extra}{MINIMAL}")).unwrap();
         (folder, file)
     }
 
     fn problems_of(path: &Path) -> Vec<Problem> {
         match load(path) {
             Ok(_) => Vec::new(),
-            Err(super::super::ConfigError::Invalid(problems)) => problems.problems,
+            Err(ConfigError::Invalid(problems)) => problems.problems,
             Err(other) => panic!("{other}"),
         }
     }
@@ -417,18 +408,18 @@ mod tests {
         assert_eq!(problems.len(), 1, "{problems:?}");
         assert_eq!((problems[0].line, problems[0].column), (9, 11));
         assert_eq!(problems[0].message, "a.mlir: no such file (source of model `a`)");
-        std::fs::write(folder.path().join("a.mlir"), "").unwrap();
+        fs::write(folder.path().join("a.mlir"), "").unwrap();
         assert_eq!(problems_of(&file), []);
     }
 
     #[test]
     fn a_file_missing_on_one_side_names_the_side() {
         let (folder, file) = suite_on_disk("");
-        let text = std::fs::read_to_string(&file).unwrap() + "[side.base]\nsources = \"old\"\n";
-        std::fs::write(&file, text).unwrap();
-        std::fs::write(folder.path().join("a.mlir"), "").unwrap();
+        let text = fs::read_to_string(&file).unwrap() + "[side.base]\nsources = \"old\"\n";
+        fs::write(&file, text).unwrap();
+        fs::write(folder.path().join("a.mlir"), "").unwrap();
         assert_eq!(problems_of(&file)[0].message, "old: no such folder (sources of side base)");
-        std::fs::create_dir(folder.path().join("old")).unwrap();
+        fs::create_dir(folder.path().join("old")).unwrap();
         assert_eq!(
             problems_of(&file)[0].message,
             "old/a.mlir: no such file (source of model `a`, side base)"
@@ -446,13 +437,13 @@ mod tests {
     #[test]
     fn a_policy_file_is_read_and_its_problems_carry_its_name() {
         let (folder, file) = suite_on_disk("policy = \"policy.toml\"\n");
-        std::fs::write(folder.path().join("a.mlir"), "").unwrap();
+        fs::write(folder.path().join("a.mlir"), "").unwrap();
         assert!(problems_of(&file)[0].message.contains("policy.toml: no such file"));
         let policy = folder.path().join("policy.toml");
-        std::fs::write(&policy, "[gate]\nalpha = 0.05\n").unwrap();
+        fs::write(&policy, "[gate]\nalpha = 0.05\n").unwrap();
         assert_eq!(load(&file).unwrap().policy.alpha, 0.05);
-        assert_eq!(super::super::load_policy(&file).unwrap().policy.alpha, 0.05);
-        std::fs::write(&policy, "[measure]\nseed = 2\n").unwrap();
+        assert_eq!(load_policy(&file).unwrap().policy.alpha, 0.05);
+        fs::write(&policy, "[measure]\nseed = 2\n").unwrap();
         let problems = problems_of(&file);
         assert!(problems[0].file.ends_with("policy.toml"));
         assert!(problems[0].message.contains("unknown key `measure`"), "{problems:?}");
@@ -461,19 +452,18 @@ mod tests {
     #[test]
     fn the_policy_of_a_base_is_read_whatever_else_its_file_holds() {
         let (_folder, file) = suite_on_disk("");
-        std::fs::write(&file, "[gate]\nalpha = 0.02\n[future]\nkey = 1\n[measure]\nmax-blocks = 6\n")
-            .unwrap();
-        let part = super::super::load_policy(&file).unwrap();
+        fs::write(&file, "[gate]\nalpha = 0.02\n[future]\nkey = 1\n[measure]\nmax-blocks = 6\n").unwrap();
+        let part = load_policy(&file).unwrap();
         assert_eq!(part.policy.alpha, 0.02);
         assert_eq!(part.policy.sequential.max_blocks, 6);
-        std::fs::write(&file, "[gate]\nalpah = 0.02\n").unwrap();
-        assert!(super::super::load_policy(&file).is_err());
+        fs::write(&file, "[gate]\nalpah = 0.02\n").unwrap();
+        assert!(load_policy(&file).is_err());
     }
 
     #[test]
     fn bytes_that_are_not_text_are_refused_with_their_place() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), b"[suite]\n\xff").unwrap();
+        fs::write(file.path(), b"[suite]\n\xff").unwrap();
         let error = load(file.path()).unwrap_err();
         assert!(error.to_string().ends_with("it is not UTF-8 text (first at byte 8)"), "{error}");
     }
@@ -484,7 +474,7 @@ mod tests {
         assert!(error.to_string().contains("not a regular file"), "{error}");
         let folder = tempfile::tempdir().unwrap();
         let large = folder.path().join("benchgate.toml");
-        std::fs::File::create(&large).unwrap().set_len(3 << 30).unwrap();
+        fs::File::create(&large).unwrap().set_len(3 << 30).unwrap();
         let error = load(&large).unwrap_err();
         assert!(error.to_string().contains("too large"), "{error}");
     }

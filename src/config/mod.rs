@@ -33,8 +33,8 @@ pub use backend::{Backend, BackendKind, BackendTest};
 pub use command::{CommandLine, CommandSpec, OutputReading, command_device};
 pub use flags::refused_flag;
 pub use load::{
-    load, load_judging, load_judging_within, load_policy, load_policy_within, load_toolchains, load_within,
-    parse, read as read_text,
+    load, load_judging, load_judging_within, load_policy, load_toolchains, load_within, parse,
+    read as read_text,
 };
 pub use model::{
     Exporter, Model, ModelInput, ModelSource, OutputType, ParameterSource, Parameters, TorchbenchCheckout,

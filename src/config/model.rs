@@ -532,10 +532,8 @@ fn output_types(view: ConfigView<'_, '_>, problems: &mut Collector) -> Vec<Outpu
 /// Keys that each function sets for itself, so the model must not set them.
 const OF_EACH: [&str; 4] = ["function", "inputs", "expected", "expected-f64"];
 
-/// `[model.functions.<name>]`: several functions of one module as benchmarks.
-///
-/// Replaces every model that has several functions by one model per function. The functions share one module,
-/// so it is compiled once and the cache has one entry for it.
+/// Replaces every model that has several functions (`[model.functions.<name>]`) by one model per function. The functions
+/// share one module, so it is compiled once and the cache has one entry for it.
 pub(super) fn in_models(
     root: ConfigView<'_, '_>,
     models: Vec<Model>,

@@ -1,4 +1,4 @@
-//! Problems of a configuration, all reported at once and each with its position.
+//! Problems of a configuration, all reported at once and each with its position, and the checks of its names.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,5 @@
-//! Parsers and checks for values that are written as strings: durations, names, dates, paths.
+//! Reads the values of a configuration: durations, names, dates, paths, fractions and probabilities. Fractions are read
+//! alike on the command line.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path};
@@ -214,10 +215,8 @@ pub(super) fn spread_of(value: &Value<'_>) -> Result<f64, String> {
     fraction_of(value).and_then(true_spread)
 }
 
-/// Reads values from a document that has been checked. Absent values and values of the wrong type are read as
+/// A value that may be absent, in a document that has been checked. Absent values and values of the wrong type are read as
 /// empty. Wrong types were reported by the first pass, after which no configuration is returned.
-///
-/// A value that may be absent.
 #[derive(Clone, Copy)]
 pub(super) struct ConfigView<'a, 'de> {
     given: Option<&'a Value<'de>>,

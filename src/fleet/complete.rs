@@ -149,9 +149,8 @@ fn blocks(base: &BenchmarkRecord, head: &BenchmarkRecord) -> Option<String> {
 /// Tolerance for the rounding of times, which are added up in a different order than during the measurement.
 const ROUNDING_SECONDS: f64 = 1e-6;
 
-/// Checks that each row was measured exactly as long as its samples required, by evaluating each look again.
-///
-/// Describes the rows of a shard that do not end where their samples require it. `policy` is the plan's.
+/// Describes the rows of a shard that were not measured exactly as long as their samples require, by evaluating each look
+/// again. `policy` is the plan's.
 pub(super) fn check_looks(plan: &PlanFile, policy: &Policy, file: &RunFile) -> Vec<String> {
     let rows = paired(file);
     let (identical, compared): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.identical);

@@ -419,14 +419,12 @@ pub(super) enum NextStep {
     CheckWhetherDone,
 }
 
-/// Decides when to retry a request, as a pure function of the response.
+/// Decides the next step, as a pure function of the response. `repeatable` means that carrying out the request twice has
+/// the same effect as once. `failures` is the number of earlier failures.
 ///
 /// A request that GitHub rejected because of a rate limit was not carried out and may always be repeated. A
 /// request without a response may have been carried out, and repeating a POST request could post twice, so
 /// the caller has to check first.
-///
-/// Decides the next step. `repeatable` means that carrying out the request twice has the same effect as once.
-/// `failures` is the number of earlier failures.
 pub(super) fn next_step(
     outcome: &TryOutcome,
     repeatable: bool,

@@ -1,5 +1,5 @@
-//! The sticky comment. benchgate keeps one comment per suite up to date, and never overwrites it with the
-//! result of an older attempt.
+//! The sticky comment, and issues. benchgate keeps one comment per suite up to date, and never overwrites it with the
+//! result of an older attempt. Issues are found by label and author, and created only once.
 
 use serde::Deserialize;
 use serde_json::{Value, json};

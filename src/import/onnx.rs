@@ -1,5 +1,5 @@
 //! onnx_models: Python tests, each of which downloads a model, and a configuration with each test's expected
-//! outcome.
+//! outcome. onnx_ops: one folder per test, with an MLIR program, raw data and a file of flags for `iree-run-module`.
 
 use std::collections::BTreeMap;
 

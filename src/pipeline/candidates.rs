@@ -1,4 +1,4 @@
-//! Determines which benchmarks of a run can be measured, and on which sides.
+//! Determines which benchmarks of a run can be measured, on which sides, and whether their files change meanwhile.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -120,10 +120,8 @@ impl PreparedSide<'_> {
     }
 }
 
-/// Checks that no measured file changes during the run. Otherwise a tool that is rebuilt, or a module that a
-/// measured program replaces, would be measured without being verified.
-///
-/// The files, each with its stamp from when it was verified.
+/// The measured files, each with its stamp from when it was verified. No file may change during the run: a tool that is
+/// rebuilt, or a module that a measured program replaces, would be measured without being verified.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Unchanged(BTreeMap<PathBuf, Stamp>);
 

@@ -126,11 +126,9 @@ async fn log(
     Ok(Ok(String::from_utf8_lossy(&printed).into_owned()))
 }
 
-/// Detects programs that keep values for the next call. In such a program, the calls that are timed may
-/// differ from the one that was verified.
-///
 /// The operation with which a program keeps a value for its next call, such as `util.global.store`, if it has
-/// one. Both the text form and the bytecode contain the names of operations.
+/// one: the calls that are timed may differ from the one that was verified. Both the text form and the bytecode contain
+/// the names of operations.
 pub(super) fn storing_operation(mlir: &Path) -> std::io::Result<Option<&'static str>> {
     // Most programs don't contain such a name, not even in a comment, so the first search includes comments.
     match storing_operation_in(mlir, None)? {

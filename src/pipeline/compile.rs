@@ -342,12 +342,12 @@ const VERSION_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum size of valgrind's log.
 const MOST_OF_LOG: u64 = 1 << 20;
 
-/// Counts the instructions that the compiler executes for a module, with valgrind's callgrind. With one
-/// thread, the same compilation always executes the same instructions. So counts can be compared exactly,
-/// while comparing times would need many pairs.
+/// The number of instructions that the compiler executes for a module, counted with valgrind's callgrind, once a
+/// compilation has succeeded. With one thread, the same compilation always executes the same instructions. So counts can
+/// be compared exactly, while comparing times would need many pairs.
 ///
-/// The instruction count of a compilation that has succeeded. It is taken from the cache only if it was made
-/// by the same valgrind on the same kind of machine, because the C library chooses functions by processor.
+/// The count is taken from the cache only if it was made by the same valgrind on the same kind of machine, because the C
+/// library chooses functions by processor.
 pub(super) async fn instructions_of_compiler(
     host: &Host<'_>,
     job: &CompileJob<'_>,

@@ -1,4 +1,5 @@
-//! The machine and the folders that all stages of a run use.
+//! The machine and the folders that all stages of a run use, and its devices: the GPUs, the lock on their clocks, and the
+//! record of their state.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,4 +1,4 @@
-//! Ends a run: measures the prepared benchmarks, and writes the record.
+//! Ends a run: measures the prepared benchmarks, and builds and writes the record, which is stored and judged.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -1,7 +1,8 @@
 //! Determines the order of measured processes, as a pure function of the seed, so that an interrupted job can
-//! resume at the same place.
+//! resume at the same place, and selects the undecided rows on which a time budget is spent.
 //!
-//! Selects the undecided rows on which a time budget is spent.
+//! Also chooses how long a process measures, from the duration of the benchmark. Several short processes give more
+//! information per second than one long one.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -162,9 +163,6 @@ pub(super) struct Trial {
     pub(super) startup: Duration,
 }
 
-/// Chooses how long a process measures, from the duration of the benchmark. Several short processes give more
-/// information per second than one long one.
-///
 /// The timing, if the configuration sets all of it; `None` if something has to be chosen.
 pub(super) fn fixed(settings: &Measure) -> Option<Timing> {
     let min_time = settings.min_time.or(settings.iterations.map(|_| REPETITION))?;
@@ -214,10 +212,8 @@ pub(super) fn read_trial(process: &ProcessRecord) -> Option<Trial> {
     Some(Trial { iteration: duration(iteration * 1e-9), startup })
 }
 
-/// Stores how long the processes of each benchmark measure in one session.
-///
-/// The timing of each benchmark. The timings are stored on disk, so that a resumed session continues with the
-/// same kind of processes.
+/// The timing of each benchmark in one session. The timings are stored on disk, so that a resumed session continues with
+/// the same kind of processes.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(super) struct Timings(BTreeMap<String, TimingRecord>);

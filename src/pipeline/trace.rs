@@ -277,9 +277,7 @@ fn relative(path: &Path, folder: &Path) -> String {
 const MOST_FILES: usize = 50_000;
 const DEEPEST: usize = 48;
 
-/// Identifies a folder by the content of its files.
-///
-/// The reason why a folder can't be identified by its content.
+/// The reason why a folder can't be identified by the content of its files.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {why}", path = path.display())]
 pub(super) struct TreeError {

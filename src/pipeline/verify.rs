@@ -1,4 +1,5 @@
-//! Compares the module's outputs with the reference before anything is timed.
+//! Compares the module's outputs with the reference before anything is timed, and head's outputs with base's once both
+//! sides have computed theirs.
 
 use std::ffi::OsString;
 use std::fs;

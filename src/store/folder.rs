@@ -236,10 +236,8 @@ pub fn verify(files: &dyn Files) -> Result<Verified, StoreError> {
     Ok(verified)
 }
 
-/// Lists the names of a baseline's runs, newest first, only as far as they are needed.
-///
-/// An iterator over runs, newest first. A period of a remote store is only requested when the newer ones are
-/// used up.
+/// An iterator over runs, newest first, which lists names only as far as they are needed: a period of a remote store is
+/// only requested when the newer ones are used up.
 pub struct Newest<'a> {
     files: &'a dyn Files,
     folder: &'a BaselineFolder,
@@ -353,10 +351,8 @@ const MAX_DIFFERENCES: usize = 3;
 /// Maximum number of listed testbeds.
 const MAX_OFFERED: usize = 3;
 
-/// Testbeds that differ in only a few facts from the requested one. They are listed in messages but never used, because a
-/// different driver or clock changes every result.
-///
-/// A testbed that has results of the same suite and differs in few facts.
+/// A testbed that has results of the same suite and differs in few facts. It is listed in messages but never used,
+/// because a different driver or clock changes every result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SimilarTestbed {
     pub testbed: String,

@@ -1,4 +1,4 @@
-//! Adds a session to a baseline.
+//! Adds a session to a baseline, and copies a baseline from one place to another.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -297,10 +297,8 @@ pub struct ExportedSessions {
 /// Number of sessions that are written together.
 const AT_ONCE: usize = 64;
 
-/// Copies a baseline from one place to another, for example from a branch to an object store.
-///
-/// Copies every session and acceptance that `to` lacks, under the same names. The next call continues an
-/// interrupted copy.
+/// Copies every session and acceptance that `to` lacks, under the same names, for example from a branch to an object
+/// store. The next call continues an interrupted copy.
 pub fn export(from: &dyn Files, to: &mut dyn Files) -> Result<ExportedSessions, StoreError> {
     let mut exported = ExportedSessions::default();
     for (suite, testbed) in baseline_folders(from)? {

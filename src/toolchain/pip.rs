@@ -253,10 +253,8 @@ fn project(wheel: &Wheel) -> Option<String> {
     Name::parse(&wheel.file).map(|name| project_of(name.project))
 }
 
-/// Wheels and their file names: `{project}-{version}(-{build})?-{python}-{abi}-{platform}.whl` (the binary
-/// distribution format of the Python packaging guide).
-///
-/// A locked wheel: its file name and its hash.
+/// A locked wheel: its file name, `{project}-{version}(-{build})?-{python}-{abi}-{platform}.whl` (the binary distribution
+/// format of the Python packaging guide), and its hash.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Wheel {
     pub file: String,

@@ -1,5 +1,5 @@
-//! Python environments that export models and run other backends. Each is a virtual environment with exactly
-//! the locked wheels.
+//! The Python interpreters of this machine, and environments that export models and run other backends. Each is a virtual
+//! environment with exactly the locked wheels.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;

@@ -137,11 +137,8 @@ const EXACT: f64 = 1e-7;
 /// Share by which two sums of the same numbers may differ if they are added in another order.
 const SUMMATION: f64 = 1e-3;
 
-/// Compares the metrics that state how right a result is: if head's values are worse than base's, its benchmark can't
-/// pass.
-///
-/// Returns the finding for each metric that is worse at head, or that only base has. A metric that fails the gate
-/// itself is judged like a time.
+/// Returns the finding for each metric that states how right a result is and that is worse at head, or that only base
+/// has: the benchmark can't pass. A metric that fails the gate itself is judged like a time.
 pub fn quality_lints(base: &Benchmark, head: &Benchmark, rules: &Rules<'_>) -> Vec<Lint> {
     let of_head = head.metrics.iter().filter(|series| base.metric(&series.metric.name).is_none());
     let metrics = base.metrics.iter().chain(of_head).map(|series| &series.metric);

@@ -1,4 +1,4 @@
-//! The result of comparing two runs, which every renderer reads and none recomputes.
+//! The result of comparing two runs, which every renderer reads and none recomputes, and its one verdict.
 
 use std::collections::BTreeSet;
 

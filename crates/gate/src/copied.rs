@@ -388,11 +388,8 @@ const COARSEST: f64 = 0.01;
 /// Significant digits that the conversion of a unit keeps.
 const DIGITS: i32 = 14;
 
-/// Detects files that copy another file with fewer digits or in another unit, so that their values are not
-/// equal to the last bit.
-///
-/// Returns the finding that all values of both sides agree except for rounding, in an order and number that
-/// chance does not explain.
+/// Detects files that copy another file with fewer digits or in another unit: returns the finding that all values of
+/// both sides agree except for rounding, in an order and number that chance does not explain.
 pub fn rounded_copies(base: &Run, head: &Run) -> Option<Lint> {
     let of_head = head.by_name();
     let (mut rows, mut log_p, mut is_rounded) = (0, 0.0, false);

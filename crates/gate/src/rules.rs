@@ -1,5 +1,5 @@
 //! Determines which policy applies to a row: metric defaults, overrides, waivers and numerical tolerances by
-//! glob.
+//! glob, and the direction of metrics whose tool does not state it.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -275,9 +275,8 @@ impl NumericsPolicy {
     }
 }
 
-/// Metrics for which the tool that measured them does not state whether more or less is better.
-///
-/// Returns the run with the directions that the policy states; `None` if that changes nothing.
+/// Returns the run with the directions that the policy states, for metrics whose tool does not state whether more or
+/// less is better; `None` if that changes nothing.
 pub fn stated(run: &Run, policy: &Policy) -> Option<Run> {
     let stated = |metric: &Metric| {
         let rule = policy.metrics.iter().find(|(name, _)| *name == metric.name);

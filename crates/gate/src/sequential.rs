@@ -1,4 +1,4 @@
-//! Sequential testing: decides which rows need more blocks.
+//! Sequential testing: decides which rows need more blocks, and estimates how many.
 
 use benchgate_core::model::{Benchmark, BenchmarkName, Calibration, Metric, Run, Verdict};
 

@@ -1,5 +1,5 @@
-//! Decides about a benchmark without statistics: missing, failed, not measured, wrong, identical, or expected
-//! to fail.
+//! Pairs the benchmarks of both sides, and decides about a pair without statistics: missing, failed, not measured, wrong,
+//! identical, or expected to fail.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -360,11 +360,9 @@ pub fn is_reported(lints: &[Lint], problem: &Lint) -> bool {
     lints.contains(problem) || lints.contains(&Lint::new(problem.code, WHEN_STORED))
 }
 
-/// Pairs the benchmarks of base and head, by name only. A benchmark that seems to have another name at head
-/// is pointed out.
-///
-/// Returns every benchmark of either run once: in the order of head, followed by those that only base has. If
-/// a run repeats a name, the first one is paired with the first, the second with the second.
+/// Pairs the benchmarks of base and head, by name only. Returns every benchmark of either run once: in the order of
+/// head, followed by those that only base has. If a run repeats a name, the first one is paired with the first, the
+/// second with the second.
 pub fn matched<'a>(base: &'a Run, head: &'a Run) -> Vec<Matched<'a>> {
     let mut waiting: HashMap<&BenchmarkName, Vec<usize>> = HashMap::with_capacity(base.benchmarks.len());
     for (index, benchmark) in base.benchmarks.iter().enumerate().rev() {

@@ -449,9 +449,7 @@ pub(super) fn listing(tree: &git2::Tree<'_>) -> Vec<(String, bool)> {
 /// large history to its root, which takes minutes.
 const SLACK: i64 = 7 * 24 * 3600;
 
-/// The ancestors of a commit. The history is walked once and only as far back as needed.
-///
-/// The ancestors of a commit, walked lazily from the newest.
+/// The ancestors of a commit, walked lazily from the newest, once and only as far back as needed.
 pub struct Ancestry<'r> {
     repository: &'r Repository,
     walked: RefCell<Walked<'r>>,

@@ -1,5 +1,9 @@
-//! The text output of `cargo bench`: lines of libtest's harness and of criterion.rs. Each bench target is a
+//! Results of `cargo bench`. Its text has lines of libtest's harness and of criterion.rs. Each bench target is a
 //! process. For each benchmark, libtest prints the median, and criterion its estimate.
+//!
+//! criterion.rs also writes `estimates.json` and `sample.json`. Neither file names its benchmark. The name is in
+//! `benchmark.json` next to them or, failing that, in the path
+//! `target/criterion/GROUP/BENCHMARK/new/sample.json`, which is the label.
 
 use serde::Deserialize;
 
@@ -174,10 +178,6 @@ struct CriterionSample {
     times: Vec<Option<f64>>,
 }
 
-/// Reads criterion.rs's `estimates.json` and `sample.json`. Neither file names its benchmark. The name is in
-/// `benchmark.json` next to them or, failing that, in the path
-/// `target/criterion/GROUP/BENCHMARK/new/sample.json`, which is the label.
-///
 /// Reads `estimates.json`, which is a summary.
 pub(super) fn read_estimates(text: &str, label: &str) -> Result<Run, LineFault> {
     let file: Estimates = parse(text)?;

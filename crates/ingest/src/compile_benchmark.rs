@@ -179,11 +179,9 @@ fn is_time(title: &str) -> bool {
     title.contains("latency") || title.starts_with("mean")
 }
 
-/// Markdown tables with a latency column. A blank model cell repeats the one above. The heading before a
+/// Reads every latency table of a Markdown document. A blank model cell repeats the one above. The heading before a
 /// table names the device. `-` stands for no value, and `**Failed:** why` for a failure, which must not look
 /// like a missing number.
-///
-/// Reads every latency table of a document.
 pub(crate) fn read_markdown(text: &str) -> Result<Run, LineFault> {
     let (mut benchmarks, mut commits) = (ByName::default(), Commits::default());
     let mut device: Option<String> = None;

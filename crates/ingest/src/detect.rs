@@ -7,7 +7,7 @@ use super::json_scan::Scanner;
 use super::text::{crash, lines};
 use super::{
     BoxedFault, Format, IngestError, benchfmt, cargo_bench, compile_benchmark, compiled_code, conv_library,
-    google_benchmark, iree_jsonl, latency_csv,
+    google_benchmark, iree_tools, latency_csv,
 };
 
 /// Number of bytes examined: enough to contain a decisive key or line in every format, and few enough to be
@@ -44,7 +44,7 @@ fn decisive_line(line: &str) -> Option<Format> {
     Some(match line.as_ref() {
         line if line.starts_with(google_benchmark::CSV_HEADER) => Format::GoogleBenchmarkCsv,
         line if google_benchmark::is_console_header(line) => Format::GoogleBenchmarkConsole,
-        line if iree_jsonl::is_exec(line) || iree_jsonl::is_status(line) => Format::IreeRunModule,
+        line if iree_tools::is_exec(line) || iree_tools::is_status(line) => Format::IreeRunModule,
         line if conv_library::is_result(line) => Format::ConvLibrary,
         line if compile_benchmark::is_header(line) => Format::CompileBenchmarkMarkdown,
         line if benchfmt::is_result(line) => Format::Benchfmt,
@@ -74,7 +74,7 @@ pub(super) fn other_format(text: &str, format: Format) -> Option<(u64, Format)> 
         let found = found.filter(|found| *found != format)?;
         let is_certain = match found {
             // A status is the message of a failed call, which each reader handles itself.
-            Format::IreeRunModule => iree_jsonl::is_exec(line.text),
+            Format::IreeRunModule => iree_tools::is_exec(line.text),
             // A line of a log may contain the words of a header.
             Format::LatencyCsv => latency_csv::is_dated_row(line.text),
             _ => true,

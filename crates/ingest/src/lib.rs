@@ -16,7 +16,7 @@ mod facts;
 mod format;
 mod google_benchmark;
 mod hyperfine;
-mod iree_jsonl;
+mod iree_tools;
 mod jmh;
 mod join;
 mod json;
@@ -36,7 +36,7 @@ pub use compiled_code::{CompiledCode, Executable, Unassembled, executables, unnu
 pub use detect::{FileContent, content, detect, unrecognised};
 pub use export::{Appended, ExportFormat, ExportedRun, appended, export, format_that_keeps};
 pub use format::Format;
-pub use iree_jsonl::{CapturedExecutable, captured_executables, kernels};
+pub use iree_tools::{CapturedExecutable, captured_executables, kernels};
 pub use join::{Joiner, join};
 pub use read::{decompressed, read, read_detected, read_in_pieces, read_sides};
 pub use text::logged_problems;

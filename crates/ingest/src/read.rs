@@ -13,7 +13,7 @@ use super::detect::other_format;
 use super::text::{crash, problems, utf8};
 use super::{
     FaultAt, Format, IngestError, LineFault, asv, benchfmt, build, cargo_bench, compile_benchmark,
-    compiled_code, conv_library, custom, detect, document, google_benchmark, hyperfine, iree_jsonl, jmh,
+    compiled_code, conv_library, custom, detect, document, google_benchmark, hyperfine, iree_tools, jmh,
     latency_csv, line_of, nvbench, pytest_benchmark, torchbench,
 };
 
@@ -44,7 +44,7 @@ pub fn read(bytes: &[u8], format: Format, label: &str) -> Result<Run, IngestErro
         }
         Format::GoogleBenchmarkCsv => google_benchmark::read_csv(text()?),
         Format::GoogleBenchmarkConsole => google_benchmark::read_console(text()?),
-        Format::IreeRunModule => iree_jsonl::read_run_module(text()?),
+        Format::IreeRunModule => iree_tools::read_run_module(text()?),
         Format::LatencyCsv => latency_csv::read(text()?),
         Format::ResultsJsonl => torchbench::read(text()?),
         Format::CompileBenchmarkJson => compile_benchmark::read_json(text()?),
@@ -175,10 +175,8 @@ const FREE: u64 = 16 << 20;
 /// by a factor of 60.
 const RATIO: u64 = 200;
 
-/// Decompresses gzip and Zstandard results, which are recognized by their first bytes. Archives can come from
-/// pull requests, so the decompressed size is limited.
-///
-/// Returns the bytes, decompressed if they are a gzip or Zstandard stream.
+/// Returns the bytes, decompressed if they are a gzip or Zstandard stream, which its first bytes show. Archives can come
+/// from pull requests, so the decompressed size is limited.
 pub fn decompressed<'a>(bytes: &'a [u8], label: &str) -> Result<Cow<'a, [u8]>, IngestError> {
     let failed = |what: String| IngestError::Compressed { label: label.to_owned(), what };
     let limit = most_decompressed(bytes.len() as u64);

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use benchgate_core::model::{Lint, LintCode, excerpt};
 
 use super::google_benchmark::without_colors;
-use super::iree_jsonl::is_status;
+use super::iree_tools::is_status;
 use super::{IngestError, line_of};
 
 /// Returns the whole input as text without a byte-order mark.

@@ -217,8 +217,6 @@ pub fn e_value(is_hit: bool, hit: usize, all: usize) -> f64 {
 /// the sessions since the most favorable beginning: `M = max(M, 1) · e`. Its mean time until `M ≥ c` by
 /// chance is at least `c` sessions, however often it is checked (the CUSUM e-detector of Shin, Ramdas and
 /// Rinaldo 2023, The New England Journal of Statistics in Data Science 2:229–260).
-///
-/// Evidence that accumulates over sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct EDetector {
     /// Lower bound for the mean number of sessions after which chance alone gives this much evidence. Zero

@@ -162,11 +162,8 @@ fn exact_tail(first: usize, second: usize) -> Vec<f64> {
 
 /// The shift between two samples that corresponds to Mann and Whitney's test (Hodges and Lehmann 1963, Ann.
 /// Math. Statist. 34:598–611): the median of all pairwise differences, and the interval of the shifts that
-/// the test would not reject (Bauer 1972, J. Amer. Statist. Assoc. 67:687–690).
-///
-/// There are n·m differences, too many to list; the k-th smallest is found by bisection, counting in the sorted samples.
-///
-/// Two samples, sorted, and the distribution of the statistic that compares them.
+/// the test would not reject (Bauer 1972, J. Amer. Statist. Assoc. 67:687–690). There are n·m differences, too many
+/// to list; the k-th smallest is found by bisection, counting in the sorted samples.
 #[derive(Debug)]
 pub struct RankShift {
     first: Vec<f64>,

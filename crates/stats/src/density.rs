@@ -1,4 +1,5 @@
-//! Kernel density estimates for charts. No verdict depends on them.
+//! Density estimates: of values, for charts only, and of the differences between repetitions on a regular grid, on which
+//! verdicts depend.
 
 use super::describe;
 

@@ -1,5 +1,5 @@
-//! Descriptive statistics of a list of numbers. Every function returns `None` if the list is too short, and
-//! none reorders its argument.
+//! Descriptive statistics of a list of numbers, and diagnoses of a set of processes: two modes, drift, and unequal
+//! disturbances. Every function returns `None` if the list is too short, and none reorders its argument.
 
 use super::distributions::hypergeometric_test;
 

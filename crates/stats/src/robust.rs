@@ -138,15 +138,10 @@ fn inverse_trigamma(y: f64) -> f64 {
 /// Number of values of a side from which at least two are left out.
 pub const ENOUGH: usize = 8;
 
-/// Location of sessions after the slowest quarter is left out, and its error (Yuen 1974, Biometrika
-/// 61:165–170).
-///
-/// A disturbed machine makes sessions slower, never faster. Therefore only slow sessions are left out, and
-/// those that remain differ less than the central ones would if both ends were trimmed.
-///
-/// Returns the mean of all costs except the largest quarter. For the error, those that are left out count as
-/// equal to the largest remaining cost, because it is a matter of chance which ones they are. `None` for
-/// fewer than two values.
+/// Returns the mean of all costs except the largest quarter (Yuen 1974, Biometrika 61:165–170); `None` for fewer
+/// than two values. A disturbed machine makes sessions slower, never faster, so only slow sessions are left out: those
+/// that remain differ less than the central ones would if both ends were trimmed. For the error, those that are left out
+/// count as equal to the largest remaining cost, because it is a matter of chance which ones they are.
 pub fn quicker_mean(costs: &[f64], prior: ScalePrior) -> Option<Effect> {
     let mut sorted = describe::sorted(costs);
     let kept = sorted.len() - sorted.len() / 4;

@@ -1,5 +1,5 @@
-//! Tests whether head's repetitions stall more than base's: a few of them take many times as long as the
-//! others.
+//! Tests whether head's repetitions stall more than base's (a few of them take many times as long as the
+//! others), and whether head costs more on average.
 //!
 //! A mode ignores rare stalls, and a process with one stalled repetition is not a slow process. The mean of
 //! its repetitions includes them. A process's tail is the distance of that mean above its median, as a log
@@ -42,13 +42,11 @@ pub fn log_mean_exp(logarithms: &[f64]) -> f64 {
     largest + (relative / logarithms.len() as f64).ln()
 }
 
-/// Tests whether head costs more than base on average.
-///
-/// A mode ignores slow processes and rare stalls, and a count of slow processes ignores how slow they are.
-/// The mean of all processes' means includes both. Redrawing the schedule's coins tests it exactly, because a
-/// machine that is sometimes slow is equally likely to be slow for either side.
-///
 /// The evidence that blocks give about the mean of all processes.
+///
+/// A mode ignores slow processes and rare stalls, and a count of slow processes ignores how slow they are. The
+/// mean of all processes' means includes both. Redrawing the schedule's coins tests it exactly, because a
+/// machine that is sometimes slow is equally likely to be slow for either side.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MeanCost {
     /// The logarithm of the ratio of head's mean to base's.

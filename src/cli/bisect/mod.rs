@@ -128,11 +128,8 @@ struct Slowdown<'a> {
     after: usize,
 }
 
-/// `--from-history`: takes the ends from the newest slowdown in the stored sessions.
-///
-/// The values that a bisection can observe.
-///
-/// The arguments completed with both ends, and with the benchmark that got slower between them.
+/// The arguments completed with both ends, from the newest slowdown in the stored sessions (`--from-history`), and with
+/// the benchmark that got slower between them.
 fn with_ends(args: &BisectArgs, terminal: &Terminal) -> Result<BisectArgs, CliError> {
     let Observable::Metric(metric) = &args.observe else {
         return Err(no_range(&format!(

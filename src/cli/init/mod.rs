@@ -314,9 +314,7 @@ fn commit_of(version: &str, url: &str) -> Result<String, CliError> {
         .ok_or_else(|| failed("there is no such tag"))
 }
 
-/// `benchgate init --command`: writes a suite for one program of the repository.
-///
-/// Writes the configuration, and a .gitignore unless there is one.
+/// Writes a suite for one program of the repository (`--command`), and a .gitignore unless there is one.
 fn for_command(args: &InitArgs, command: &str, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let file = args.folder.join("benchgate.toml");
     let text = suite(&suite_name(args)?, &args.build_command, command, has_remote(&args.folder));

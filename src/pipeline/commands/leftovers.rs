@@ -118,10 +118,8 @@ impl GuardedFolders {
     }
 }
 
-/// Detects changes that head's code makes to the sources or builds of base's commands. A base that was slowed
-/// down would hide a slower head.
-///
-/// The state of the folders before code of the head ran.
+/// The state of the folders before code of the head ran: the sources and builds of base's commands. A base that head's
+/// code slowed down would hide a slower head.
 #[derive(Debug)]
 #[must_use]
 pub(in crate::pipeline) struct GuardedFiles<'a> {

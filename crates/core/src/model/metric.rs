@@ -255,10 +255,8 @@ impl Metric {
     }
 }
 
-/// Metrics that state how right a result is. Their names are classified here, for the fields, counters and metrics of
-/// every format.
-///
-/// How a metric states that a result is right.
+/// The way in which a metric states that a result is right. The names of such metrics are classified here, for the fields,
+/// counters and metrics of every format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quality {
     /// Less is worse: `accuracy`, `passed`.

@@ -140,13 +140,6 @@ const LONGEST_HEADER: usize = 10_000;
 /// Maximum number of dimensions, the same as NumPy's.
 const MAX_DIMENSIONS: usize = 64;
 
-/// Reader for `.npy` files. The header must be a dictionary as NumPy and IREE write it, not arbitrary Python.
-///
-/// Format: <https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html>, versions 1 to 3. The
-/// header has its own parser because it may be hostile: a general parser for Python literals would recurse as
-/// deeply as the file demands and multiply dimensions without overflow checks. Object arrays are pickles and
-/// are rejected.
-///
 /// The reason why bytes are not an `.npy` file with a tensor.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NpyError {
@@ -213,6 +206,10 @@ fn split(bytes: &[u8]) -> Result<(&str, &[u8]), NpyError> {
     Ok((header, body))
 }
 
+/// The header: a dictionary as NumPy and IREE write it, not arbitrary Python (format:
+/// <https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html>, versions 1 to 3). It has its own parser
+/// because it may be hostile: a general parser for Python literals would recurse as deeply as the file demands and
+/// multiply dimensions without overflow checks. Object arrays are pickles and are rejected.
 #[derive(Debug)]
 struct NpyHeader {
     dtype: DType,

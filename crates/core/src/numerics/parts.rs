@@ -189,7 +189,6 @@ impl Division {
 }
 
 /// Outputs in which a part bears no resemblance to the reference, although the whole is within the tolerance.
-
 #[cfg(test)]
 mod tests {
     use half::bf16;

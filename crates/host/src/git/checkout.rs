@@ -379,11 +379,9 @@ fn protect(folder: &Path) -> Result<(), GitError> {
 /// Settings of a repository that determine how its files look on disk.
 const KEPT: &str = "^(core\\.(autocrlf|eol|safecrlf|symlinks|filemode)|filter\\..*)$";
 
-/// Gives a checkout a `.git` of its own, because builds ask git for their version (`git describe`,
-/// setuptools_scm, `go build`). It has the commit, its history and the tags, but no branches, remotes or hooks. Nothing
-/// that a build writes there reaches the repository.
-///
-/// A folder with what git needs to know about a checkout.
+/// A `.git` for a checkout, because builds ask git for their version (`git describe`, setuptools_scm, `go build`). It has
+/// the commit, its history and the tags, but no branches, remotes or hooks. Nothing that a build writes there reaches the
+/// repository.
 pub(super) struct History {
     folder: PathBuf,
 }

@@ -2,7 +2,7 @@
 
 use std::io::{Cursor, Read};
 
-use super::{BadCode, CodeObject, aarch64, amdgpu, elf_library, ptx, spirv};
+use super::{BadCode, CodeObject, amdgpu, cpu, elf_library, ptx, spirv};
 use object::elf;
 use object::read::elf::{ElfFile64, FileHeader, ProgramHeader, SectionHeader};
 
@@ -58,8 +58,8 @@ fn object(bytes: &[u8]) -> Result<CodeObject, BadCode> {
         }
         match machine {
             elf::EM_AMDGPU => amdgpu::read(&file),
-            elf::EM_X86_64 => elf_library::read(&file, "x86-64", aarch64::count_x86),
-            elf::EM_AARCH64 => elf_library::read(&file, "aarch64", aarch64::count),
+            elf::EM_X86_64 => elf_library::read(&file, "x86-64", cpu::count_x86),
+            elf::EM_AARCH64 => elf_library::read(&file, "aarch64", cpu::count_aarch64),
             other => Err(format!(
                 "code for ELF machine {other} is not supported (supported: AMDGPU, x86-64, AArch64)"
             )),

@@ -4,9 +4,9 @@
 //! Every fact is read from the code itself or from the notes that the assembler stored with it. If a format
 //! does not have a fact, the fact is absent, never zero.
 
-mod aarch64;
 mod amdgpu;
 mod container;
+mod cpu;
 mod elf_library;
 mod ptx;
 mod ptxas;

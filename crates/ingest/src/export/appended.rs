@@ -305,11 +305,9 @@ fn float(count: u64) -> f64 {
     count as f64
 }
 
-/// Values that `--collect` took from a process, under the names of the torchbench runner. Like every metric
+/// Returns the values that `--collect` took from a process, under the names of the torchbench runner. Like every metric
 /// of results.jsonl they are lists. The lists of these values have one entry, because a value is taken once
 /// per process and not in each repetition.
-///
-/// Returns the metrics for the line of one process.
 fn collected_metrics(backend: &str, collected: &CollectedRecord) -> Map<String, Value> {
     let mut metrics = Map::new();
     let mut put = |name: &str, value: Value| metrics.insert(name.to_owned(), json!([value]));

@@ -177,8 +177,6 @@ fn rows(run: &Run, benchmark: &Benchmark, put: &mut impl FnMut([&str; 9])) {
     }
 }
 
-/// Findings that forbid a pass for a run, and how formats without findings store them.
-///
 /// The row for a finding that forbids a pass, in formats without findings.
 #[derive(Debug, PartialEq, Eq)]
 enum RowMark {

@@ -42,9 +42,8 @@ impl<'a> TimeUnit<'a> {
     }
 }
 
-/// Facts about the host that the tool prints above its rows, on the console and with CSV.
-///
-/// Adds the facts of one line to the context; other lines are skipped.
+/// Adds the facts about the host in one line that the tool prints above its rows, on the console and with CSV; other lines
+/// are skipped.
 fn read_line(line: &str, context: &mut Context) {
     let line = line.trim();
     if let Some(executable) = line.strip_prefix("Running ") {

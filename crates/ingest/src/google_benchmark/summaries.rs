@@ -181,9 +181,7 @@ impl Statistic {
     }
 }
 
-/// Compares what a file states about the repetitions of a benchmark with the repetitions in it.
-///
-/// Facts other than measurements that the rows with one name state.
+/// Facts other than measurements that the rows with one name state. The repetitions in the file are compared with them.
 #[derive(Debug, Default)]
 pub(super) struct StatedRepetitions {
     instance: Option<Instance>,

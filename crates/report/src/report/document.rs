@@ -336,7 +336,6 @@ pub(super) fn first_lines(text: &str) -> String {
 }
 
 /// Properties that every document must have, whatever its content.
-
 #[cfg(test)]
 mod tests {
     use super::*;

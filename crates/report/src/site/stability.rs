@@ -1,6 +1,8 @@
 //! Benchmarks that are occasionally slow. If a process is much slower than the others of its session, the
 //! machine may be the cause, and a single session can't show whether it is. A benchmark is unstable if, over
 //! many nights, this happens to it more often than to the others of its suite.
+//!
+//! Also benchmarks that fail every night.
 
 use jiff::Timestamp;
 
@@ -167,10 +169,9 @@ const LAST: usize = 3;
 /// Log ratio between two levels that the noise of a few sessions rarely reaches.
 const IMPROVED: f64 = 0.02;
 
-/// Benchmarks that fail every night, although no change of level is detected: the slowdown is a few
-/// nights old, or it reverts a part of an improvement that lasted only a few nights.
-///
-/// Returns whether the newest session is quarantined for a regression of the benchmark.
+/// Returns whether the newest session is quarantined for a regression of the benchmark. It may fail every night although
+/// no change of level is detected: the slowdown is a few nights old, or it reverts a part of an improvement that lasted
+/// only a few nights.
 pub(super) fn is_held_red(timeline: &Timeline, benchmark: &str) -> bool {
     timeline.newest().is_some_and(|newest| {
         newest.held.iter().any(|reason| {

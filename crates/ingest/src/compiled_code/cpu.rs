@@ -1,6 +1,6 @@
-//! Decodes AArch64 instructions as far as their top-level encoding shows what they do: "Arm Architecture
-//! Reference Manual for A-profile architecture", chapter "A64 Instruction Set Encoding". Every instruction
-//! has four bytes.
+//! Decodes the instructions of processors: x86-64, and AArch64 as far as their top-level encoding shows what they do ("Arm
+//! Architecture Reference Manual for A-profile architecture", chapter "A64 Instruction Set Encoding"). There, every
+//! instruction has four bytes.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -15,7 +15,7 @@ const SVE: usize = 3;
 
 const STACK_POINTER: u32 = 31;
 
-pub(super) fn count(code: &[u8]) -> Counted {
+pub(super) fn count_aarch64(code: &[u8]) -> Counted {
     let vector = [Some(0), None, None, Some(0)];
     let mut counted = Counted { vector, movable: code.to_vec(), ..Counted::default() };
     let mut stack = Stack { deepest: Some(0), ..Stack::default() };
@@ -246,7 +246,7 @@ mod tests {
     use super::*;
 
     fn counted(words: &[u32]) -> Counted {
-        count(&words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>())
+        count_aarch64(&words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>())
     }
 
     #[test]

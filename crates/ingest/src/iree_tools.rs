@@ -1,4 +1,4 @@
-//! JSON lines that IREE's tools print.
+//! Outputs of IREE's tools other than benchmarks: profiles, captured calls, and transcripts of iree-run-module.
 
 use serde::Deserialize;
 
@@ -23,11 +23,9 @@ struct ProfileRow {
     time_ns_available: Option<bool>,
 }
 
-/// `iree-profile dispatch --format=jsonl`: the time that a profiled process spent in each kernel.
-///
-/// Returns the kernels of a profile in the order of the module, with launches and time per iteration; the
-/// profile covers `iterations` iterations. Also fails for a profile without launches, for which the tool
-/// exits with 0.
+/// Reads `iree-profile dispatch --format=jsonl`: the time that a profiled process spent in each kernel. Returns the kernels
+/// in the order of the module, with launches and time per iteration; the profile covers `iterations` iterations. Also
+/// fails for a profile without launches, for which the tool exits with 0.
 pub fn kernels(bytes: &[u8], iterations: u32) -> Result<Vec<Kernel>, String> {
     let text =
         std::str::from_utf8(bytes).map_err(|_| "iree-profile printed text that is not UTF-8".to_owned())?;
@@ -101,9 +99,8 @@ impl CapturedExecutable {
     }
 }
 
-/// `iree-dump-replay --format=jsonl`: the executables that a captured call loads.
-///
-/// Returns the executables of a capture, in the order in which the call loads them.
+/// Reads `iree-dump-replay --format=jsonl`: returns the executables of a capture, in the order in which the call loads
+/// them.
 ///
 /// # Errors
 /// The output has another form, or the capture loads no executable.
@@ -141,10 +138,9 @@ struct Function {
     error: Option<String>,
 }
 
-/// Transcripts of iree-run-module: `EXEC @main`, result lines, and `[SUCCESS]` or `[FAILED]`. Transcripts
-/// contain no times, but show whether a function ran and whether its outputs were the expected ones.
-///
-/// Reads a log with any number of transcripts.
+/// Reads a log with any number of transcripts of iree-run-module: `EXEC @main`, result lines, and `[SUCCESS]` or
+/// `[FAILED]`. Transcripts contain no times, but show whether a function ran and whether its outputs were the expected
+/// ones.
 pub(super) fn read_run_module(text: &str) -> Result<Run, LineFault> {
     let mut benchmarks = ByName::default();
     let mut current: Option<Function> = None;
