@@ -167,3 +167,13 @@ fn a_writer_that_is_killed_at_any_moment_leaves_no_half_session() {
     let verified = world.run(["baseline", "verify", "--store", &url(&world)]).expect_code(0);
     assert!(verified.stdout.contains("8 runs in 1 baseline,"), "{}", verified.stdout);
 }
+
+#[test]
+fn a_copy_of_an_object_store_is_no_folder_without_sessions() {
+    let world = World::new();
+    eleven_days(&world);
+    world.run(["baseline", "export", "--parquet", "history"]).expect_code(0);
+    let refused = world.run(["baseline", "show", "--store", "history"]);
+    assert_eq!(refused.code, Some(2));
+    assert!(refused.stderr.contains("--store file:///"), "{}", refused.stderr);
+}
