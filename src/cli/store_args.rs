@@ -183,7 +183,7 @@ impl StorePlace {
     ) -> Result<Box<dyn Files + 'a>, CliError> {
         match self {
             // Read as a folder of a repository, a copy of an object store would look empty.
-            Self::Folder(folder) if folder.join("sessions").is_dir() => {
+            Self::Folder(folder) if is_copy_of_objects(folder) => {
                 let shown = std::path::absolute(folder).unwrap_or_else(|_| folder.clone());
                 let message =
                     format!("{} contains `sessions`: it is a copy of an object store", folder.display());
@@ -199,6 +199,16 @@ impl StorePlace {
             Self::Objects(url) => Ok(Box::new(open_objects(url)?)),
         }
     }
+}
+
+/// Returns whether a folder has the layout of an object store.
+fn is_copy_of_objects(folder: &Path) -> bool {
+    let entries = std::fs::read_dir(folder.join("sessions"));
+    entries
+        .into_iter()
+        .flatten()
+        .flatten()
+        .any(|entry| entry.file_name().to_string_lossy().starts_with("suite="))
 }
 
 /// Words as a shell reads them. Only a word with a NUL can't be quoted, and no argument can contain one.
