@@ -190,7 +190,7 @@ pub enum OutputReading {
     /// In the detected format; if no format is detected, whole processes are timed.
     Detected,
     Format(Format),
-    /// Whole processes are timed, and their output is ignored.
+    /// Whole processes are timed, and their output is only searched for problems.
     Whole,
 }
 

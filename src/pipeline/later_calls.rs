@@ -8,14 +8,14 @@
 //! calls don't do the given work, which is accepted only if both sides behave like this.
 //!
 //! A program that remembers its result elsewhere is correct in every call with the same inputs. So a third
-//! call gets other inputs ([`super::other_inputs`]), and must return the same as a first call with these
-//! inputs, and as base's program does ([`super::divergence`]). Values that a program keeps in globals are also found by searching its source
-//! ([`super::code::storing_operation`]).
+//! call gets other inputs ([`made`]), and must return the same as a first call with these inputs, and as base's
+//! program does ([`super::verify::compare_sides`]). Values that a program keeps in globals are also found by
+//! searching its source ([`super::code::storing_operation`]).
 //!
-//! Makes inputs of the same types and shapes as given ones, with other values that a function should also
-//! accept: numbers are in reverse order, and floating-point numbers are halved. Integers may be indices, so
-//! they keep their values. If there are floating-point numbers, integers also keep their order. Inputs that
-//! this leaves as they are, such as zeros, get a slightly different number in every second element.
+//! The other inputs have the same types and shapes as the given ones, and values that a function should also
+//! accept: numbers are in reverse order, and floating-point numbers are halved; zeros become 0.5 in every second
+//! element. Integers may be indices, so they keep their values, and their order too if there are floating-point
+//! numbers. Only if nothing else changes an input, every second integer moves by one.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -319,12 +319,21 @@ pub(super) async fn check(
     Ok(Ok(LaterCalls { changed, with_others: both.map(|_| [alone, third]) }))
 }
 
+/// The change of integers, which may be indices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Integers {
+    Kept,
+    Reversed,
+    /// Reversed, or moved by one if that changes nothing.
+    Nudged,
+}
+
 /// Makes other inputs, and writes their files to `folder`. `None` if no different inputs can be made.
 pub(super) fn made(inputs: &[InputArg], folder: &Path) -> Result<Option<Vec<InputArg>>, PipelineError> {
-    for with_integers in [false, true] {
+    for integers in [Integers::Kept, Integers::Reversed, Integers::Nudged] {
         let mut others = Vec::new();
         for (number, input) in inputs.iter().enumerate() {
-            others.push(other(input, number, with_integers, folder)?);
+            others.push(other(input, number, integers, folder)?);
         }
         if others != inputs {
             return Ok(Some(others));
@@ -336,11 +345,11 @@ pub(super) fn made(inputs: &[InputArg], folder: &Path) -> Result<Option<Vec<Inpu
 fn other(
     input: &InputArg,
     number: usize,
-    with_integers: bool,
+    integers: Integers,
     folder: &Path,
 ) -> Result<InputArg, PipelineError> {
     let file = match input {
-        InputArg::Literal(text) => return Ok(InputArg::Literal(other_literal(text, with_integers))),
+        InputArg::Literal(text) => return Ok(InputArg::Literal(other_literal(text, integers))),
         InputArg::File(file) => file,
     };
     let mut bytes = fs::read(&file.path).map_err(PipelineError::io("read", &file.path))?;
@@ -351,12 +360,12 @@ fn other(
     let Some(at) = bytes.len().checked_sub(length).filter(|_| length > 0) else { return Ok(input.clone()) };
     let before = bytes.clone();
     let elements = &mut bytes[at..];
-    if is_float(dtype) || (with_integers && dtype != DType::Bool) {
+    if is_float(dtype) || (integers != Integers::Kept && dtype != DType::Bool) {
         elements.reverse();
         elements.chunks_mut(dtype.size()).for_each(<[u8]>::reverse);
     }
     elements.chunks_mut(dtype.size()).for_each(|element| halve(dtype, element));
-    if bytes == before && (is_float(dtype) || (with_integers && dtype != DType::Bool)) {
+    if bytes == before && (is_float(dtype) || (integers == Integers::Nudged && dtype != DType::Bool)) {
         bytes[at..].chunks_mut(dtype.size()).step_by(2).for_each(|element| nudge(dtype, element));
     }
     if bytes == before {
@@ -422,7 +431,7 @@ fn nudge(dtype: DType, element: &mut [u8]) {
 }
 
 /// Changes a value from the command line, such as `2x2xf32=1 2 3 4`. Without a value, all elements are zero.
-fn other_literal(text: &str, with_integers: bool) -> String {
+fn other_literal(text: &str, integers: Integers) -> String {
     let (kind, values) = text.split_once('=').unwrap_or((text, "0"));
     let element = kind.rsplit('x').next().unwrap_or(kind);
     let is_float = element.starts_with('f') || element.starts_with("bf");
@@ -430,7 +439,7 @@ fn other_literal(text: &str, with_integers: bool) -> String {
     let is_separator = |c: char| c.is_whitespace() || matches!(c, ',' | '[' | ']');
     let numbers: Vec<&str> = values.split(is_separator).filter(|number| !number.is_empty()).collect();
     let parsed: Option<Vec<f64>> = numbers.iter().map(|number| number.parse().ok()).collect();
-    let Some(parsed) = parsed.filter(|_| is_float || (with_integers && is_integer)) else {
+    let Some(parsed) = parsed.filter(|_| is_float || (integers != Integers::Kept && is_integer)) else {
         return text.to_owned();
     };
     let halved = |value: &f64| if is_float { value / 2.0 } else { *value };
@@ -445,6 +454,9 @@ fn other_literal(text: &str, with_integers: bool) -> String {
         value => value.to_string(),
     };
     let changed: Vec<String> = if parsed.iter().rev().map(halved).eq(parsed.iter().copied()) {
+        if !is_float && integers != Integers::Nudged {
+            return text.to_owned();
+        }
         parsed.iter().enumerate().map(nudged).collect()
     } else {
         numbers.iter().zip(&parsed).rev().map(moved).collect()
@@ -500,16 +512,16 @@ mod tests {
 
     #[test]
     fn numbers_are_reversed_and_halved_and_integers_only_where_there_is_nothing_else() {
-        assert_eq!(other_literal("2x2xf32=[1 2][3 -4]", false), "2x2xf32=[-2 1.5][1 0.5]");
-        assert_eq!(other_literal("3xbf16=1", false), "3xbf16=0.5");
-        assert_eq!(other_literal("3xi64=1,2,3", false), "3xi64=1,2,3");
-        assert_eq!(other_literal("3xi64=1,2,3", true), "3xi64=3,2,1");
-        assert_eq!(other_literal("3xf32", false), "3xf32=0.5");
-        assert_eq!(other_literal("4xi32=7", true), "4xi32=6");
-        assert_eq!(other_literal("3xi32=[7 0 7]", true), "3xi32=[6 0 6]");
-        assert_eq!(other_literal("3xsi8=0 -2 0", true), "3xsi8=1 -2 1");
-        assert_eq!(other_literal("2x2xf32=0 -0 0 0", false), "2x2xf32=0.5 -0 0.5 0");
-        assert_eq!(other_literal("2xi1=1 0", true), "2xi1=1 0");
+        assert_eq!(other_literal("2x2xf32=[1 2][3 -4]", Integers::Kept), "2x2xf32=[-2 1.5][1 0.5]");
+        assert_eq!(other_literal("3xbf16=1", Integers::Kept), "3xbf16=0.5");
+        assert_eq!(other_literal("3xi64=1,2,3", Integers::Kept), "3xi64=1,2,3");
+        assert_eq!(other_literal("3xi64=1,2,3", Integers::Nudged), "3xi64=3,2,1");
+        assert_eq!(other_literal("3xf32", Integers::Kept), "3xf32=0.5");
+        assert_eq!(other_literal("4xi32=7", Integers::Nudged), "4xi32=6");
+        assert_eq!(other_literal("3xi32=[7 0 7]", Integers::Nudged), "3xi32=[6 0 6]");
+        assert_eq!(other_literal("3xsi8=0 -2 0", Integers::Nudged), "3xsi8=1 -2 1");
+        assert_eq!(other_literal("2x2xf32=0 -0 0 0", Integers::Kept), "2x2xf32=0.5 -0 0.5 0");
+        assert_eq!(other_literal("2xi1=1 0", Integers::Nudged), "2xi1=1 0");
         let folder = tempfile::tempdir().unwrap();
         let file = |name: &str, raw: &str, bytes: &[u8]| {
             let path = folder.path().join(name);
@@ -527,6 +539,10 @@ mod tests {
         };
         assert_eq!(values(&others[0]), [-1.5, 0.0, 0.5]);
         assert_eq!(values(&made(&inputs[1..], folder.path()).unwrap().unwrap()[0]), [2.0, 1.0]);
+        // An index that is zero remains one if another input shows the difference.
+        let zeros = file("zeros", "2xsi16", &[0; 4]);
+        let others = made(&[inputs[1].clone(), zeros.clone()], folder.path()).unwrap().unwrap();
+        assert_eq!(others[1], zeros);
         let other = |name: &str, raw: &str, bytes: &[u8]| {
             values(&made(&[file(name, raw, bytes)], folder.path()).unwrap().unwrap()[0])
         };

@@ -194,7 +194,7 @@ pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<Verif
         VerifyCode::Fail => !planned.side.config.policy.expectations.is_empty(),
         _ => false,
     };
-    let kept = job.paired && comparable && incomparable.is_none();
+    let kept = job.paired && comparable;
     let kept = if kept {
         let with_others = match &later.with_others {
             Some([alone, _]) if stateful.is_none() => alone.clone(),
@@ -470,15 +470,8 @@ pub(super) fn compare_sides(sides: &mut [PreparedSide<'_>]) -> Result<(), Pipeli
         // If both sides execute the same bytes, a difference is not caused by the change, so no comparison is
         // needed. Without a reference it is made anyway, because nothing else would verify the outputs.
         let identical = prepared.artifact.is_some() && prepared.artifact == partner.artifact;
-        let Some(base_outputs) = partner.outputs.take() else { continue };
-        let Some(head_outputs) = prepared.outputs.take() else {
-            if !identical
-                && let Some((why, verification)) = prepared.incomparable.zip(prepared.verification.as_mut())
-            {
-                let why = format!("head's outputs can't be compared with base's: {why}");
-                verification.against_base =
-                    vec![OutputCheck { index: 0, code: VerifyCode::Fail, divergence: None, why: Some(why) }];
-            }
+        let both = partner.outputs.take().zip(prepared.outputs.take());
+        let Some((base_outputs, head_outputs)) = both.filter(|_| partner.incomparable.is_none()) else {
             continue;
         };
         if partner.had_other_inputs && !prepared.had_other_inputs {
@@ -503,6 +496,14 @@ pub(super) fn compare_sides(sides: &mut [PreparedSide<'_>]) -> Result<(), Pipeli
             })
         };
         verification.model_changed = !same_model(&head_outputs, &base_outputs);
+        if let Some(why) = prepared.incomparable {
+            if !identical {
+                let why = format!("head's outputs can't be compared with base's: {why}");
+                verification.against_base =
+                    vec![OutputCheck { index: 0, code: VerifyCode::Fail, divergence: None, why: Some(why) }];
+            }
+            continue;
+        }
         // If the model is the same, only the reference decides, and a difference from base's outputs is only
         // a finding.
         let exact = if verification.model_changed { read(&base_outputs.exact)? } else { Vec::new() };

@@ -183,8 +183,11 @@ fn lint(base: &Benchmark, head: &Benchmark, name: &str, quality: Quality) -> Opt
     if matches!(quality, Quality::Checksum | Quality::Work) {
         let rounding = if counted { 0.0 } else { SUMMATION };
         let differs = |one: f64, two: f64| (one - two).abs() > rounding * one.abs();
-        // It may depend on the number of iterations.
-        let is_constant = !differs(before[0], before[1]) && (is_repeated || quality == Quality::Checksum);
+        // It may depend on the number of iterations, and a rate can have the name of a count.
+        let is_constant = match quality {
+            Quality::Work => is_repeated && before[0] == before[1],
+            _ => !differs(before[0], before[1]),
+        };
         let other = after.into_iter().find(|value| is_constant && differs(before[0], *value))?;
         let detail = detail([before[0], other].map(|value| value.to_string()));
         return Some(Lint::new(LintCode::WorkloadChanged, format!("the sides differ in {detail}")));

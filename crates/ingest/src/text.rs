@@ -170,9 +170,7 @@ const PROBLEMS: &[&str] = &[
     "timed out",
     "illegal value",
     "launch failed",
-    "below threshold",
-    "below the threshold",
-    "validation error",
+    "validation error: [",
     "results incorrect",
     "incorrect result",
     "wrong result",
@@ -267,10 +265,10 @@ fn plain_lines(text: &str) -> impl Iterator<Item = Cow<'_, str>> {
 
 /// Returns the words of a line that state a problem.
 pub(super) fn stated_problem(line: &str) -> Option<&'static str> {
-    let mut words = line.split(|c: char| c.is_whitespace() || matches!(c, '[' | ']'));
-    let marks = words.find_map(|word| {
-        let is_mark = |mark: &&&str| word == **mark || word.strip_suffix(':') == Some(**mark);
-        MARKS.iter().find(is_mark)
+    let words: Vec<&str> = line.split(|c: char| c.is_whitespace() || matches!(c, '[' | ']')).collect();
+    let marks = words.iter().enumerate().find_map(|(at, word)| {
+        let is_mark = |mark: &&&str| *word == **mark || word.strip_suffix(':') == Some(**mark);
+        MARKS.iter().find(is_mark).filter(|_| words.get(at + 1) != Some(&"0"))
     });
     // glog and absl: `E1128 10:00:00.123456 4711 bench.cc:3] …`
     let of_glog = || {
@@ -280,7 +278,23 @@ pub(super) fn stated_problem(line: &str) -> Option<&'static str> {
     let lower = line.to_ascii_lowercase();
     // On macOS, Google Benchmark says that it can't find out the clock rate.
     let is_harmless = lower.contains("sysctl");
-    let said = || PROBLEMS.iter().copied().find(|part| !is_harmless && lower.contains(part));
+    // `no NaN detected`, `0 requests timed out`, `mismatch: 0`
+    let is_none = |part: &str| {
+        lower.split_once(part).is_some_and(|(before, after)| {
+            let first = after.trim_start_matches([':', '=', ' ']).split([' ', ',', ';', '/']).next();
+            let before: Vec<&str> = before.split_whitespace().collect();
+            // A zero is a count if it begins a part of the line; `rank 0` is a name.
+            let is_count = |at: usize| at == 0 || before[at - 1].ends_with([',', ';', ':', '.', '(']);
+            let last_two = (0..before.len()).rev().take(2);
+            last_two.into_iter().any(|at| match before[at] {
+                "no" | "without" | "zero" => true,
+                "0" => is_count(at),
+                _ => false,
+            }) || first.is_some_and(|first| ["0", "no", "none", "false"].contains(&first))
+        })
+    };
+    let said =
+        || PROBLEMS.iter().copied().find(|part| !is_harmless && lower.contains(part) && !is_none(part));
     // `error: 1e-6` and `error: none` are results.
     let is_text = |rest: &str| {
         let first = rest.split_whitespace().next().unwrap_or_default();
@@ -296,8 +310,13 @@ pub(super) fn stated_problem(line: &str) -> Option<&'static str> {
     };
     // `0 passed, 3 failed`
     let counted = || {
-        let words: Vec<&str> = lower.split([' ', ',', ';', '.']).collect();
-        let failed = words.windows(2).any(|two| two[1] == "failed" && is_number(two[0]) && two[0] != "0");
+        let words: Vec<&str> =
+            lower.split_whitespace().map(|word| word.trim_matches([',', ';', '.', '(', ')'])).collect();
+        // In `PASSED 10 FAILED 0`, the number follows its name.
+        let is_named = |at: usize| words.get(at + 2).is_some_and(|next| is_number(next));
+        let mut pairs = words.windows(2).enumerate();
+        let failed =
+            pairs.any(|(at, two)| two[1] == "failed" && is_number(two[0]) && two[0] != "0" && !is_named(at));
         failed.then_some("failed")
     };
     marks.copied().or_else(said).or_else(begun).or_else(counted).or_else(of_glog)
@@ -485,6 +504,7 @@ mod tests {
             "sh: 1: ./bench: not found",
             "cat: weights.bin: No such file or directory",
             "FAILED",
+            "rank 0 wrong result",
             "FAIL: conv2d",
             "result mismatch: got 3 want 4",
             "error: no kernel found, using stub",
@@ -492,7 +512,6 @@ mod tests {
             "NaN detected in output",
             "output differs from reference",
             "0 tests passed, 3 failed",
-            "accuracy 0.12 below threshold 0.9",
             "benchmark timed out",
             "** On entry to DGEMM parameter number 8 had an illegal value",
             "panicked at src/main.rs:3",
@@ -516,6 +535,12 @@ mod tests {
             "10 passed, 0 failed",
             "3 passed; 0 failed; 0 ignored",
             "failed 0 of 3",
+            "no NaN detected",
+            "0 requests timed out",
+            "mismatch: 0",
+            "validation error: 0.05",
+            "12:03:05,123 failed over to B",
+            "PASSED 10 FAILED 0",
         ] {
             assert!(problems(line).is_empty(), "{line}");
         }

@@ -39,7 +39,7 @@ pub(in crate::pipeline) fn read(
     let mut problems = ingest::logged_problems(&finished.stderr_tail);
     let spec = &command.spec;
     // What contains the results was searched when it was read.
-    if spec.reading == OutputReading::Whole || spec.run.names(CommandLine::OUTPUT) {
+    if output.printed.format.is_none() || spec.run.names(CommandLine::OUTPUT) {
         problems.extend(ingest::logged_problems(&String::from_utf8_lossy(&finished.stdout)));
     }
     for row in &mut output.printed.rows {

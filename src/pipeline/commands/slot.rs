@@ -90,6 +90,8 @@ pub(in crate::pipeline) fn joined(
                 None => into.samples.insert(metric.to_owned(), values.to_vec()),
             }
         }
+        let new: Vec<_> = row.lints.iter().filter(|lint| !into.lints.contains(lint)).cloned().collect();
+        into.lints.extend(new);
     }
     Ok(slot)
 }
