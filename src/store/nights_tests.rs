@@ -139,7 +139,7 @@ impl Accepted {
         Self::on_day(rows, is_whole, first, ACCEPTED)
     }
 
-    /// The same, accepted on the day of the given night.
+    /// A suite like that of `new`, whose slowdown is accepted on the day of the given night.
     fn on_day(rows: usize, is_whole: bool, first: usize, night: usize) -> Self {
         let accepted = Self { folder: tempfile::tempdir().unwrap(), rows, first };
         for night in 0..ACCEPTED {

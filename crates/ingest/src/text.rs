@@ -281,16 +281,14 @@ pub(super) fn stated_problem(line: &str) -> Option<&'static str> {
     // `no NaN detected`, `0 requests timed out`, `mismatch: 0`
     let is_none = |part: &str| {
         lower.split_once(part).is_some_and(|(before, after)| {
-            let first = after.trim_start_matches([':', '=', ' ']).split([' ', ',', ';', '/']).next();
+            let rest = after.trim_matches([':', '=', '.', ' ']);
             let before: Vec<&str> = before.split_whitespace().collect();
             // A zero is a count if it begins a part of the line; `rank 0` is a name.
             let is_count = |at: usize| at == 0 || before[at - 1].ends_with([',', ';', ':', '.', '(']);
-            let last_two = (0..before.len()).rev().take(2);
-            last_two.into_iter().any(|at| match before[at] {
-                "no" | "without" | "zero" => true,
-                "0" => is_count(at),
-                _ => false,
-            }) || first.is_some_and(|first| ["0", "no", "none", "false"].contains(&first))
+            let mut last_two = (0..before.len()).rev().take(2);
+            before.last().is_some_and(|last| ["no", "without", "zero"].contains(last))
+                || last_two.any(|at| before[at] == "0" && is_count(at))
+                || ["0", "no", "none", "false"].contains(&rest)
         })
     };
     let said =
@@ -505,6 +503,9 @@ mod tests {
             "cat: weights.bin: No such file or directory",
             "FAILED",
             "rank 0 wrong result",
+            "verification failed: no match",
+            "verification failed: 0 of 10 outputs are right",
+            "no GPU, falling back to the CPU",
             "FAIL: conv2d",
             "result mismatch: got 3 want 4",
             "error: no kernel found, using stub",

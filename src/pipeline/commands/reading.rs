@@ -38,7 +38,7 @@ pub(in crate::pipeline) fn read(
     // A script can hide the exit status of its program.
     let mut problems = ingest::logged_problems(&finished.stderr_tail);
     let spec = &command.spec;
-    // What contains the results was searched when it was read.
+    // The reader of results has searched the text that contains them.
     if output.printed.format.is_none() || spec.run.names(CommandLine::OUTPUT) {
         problems.extend(ingest::logged_problems(&String::from_utf8_lossy(&finished.stdout)));
     }
