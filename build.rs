@@ -1,4 +1,4 @@
-//! Lists the export package's files for embedding, so that a new zoo model only needs one new file.
+//! Lists the export package's files for embedding, so that a new file needs no code.
 
 use std::env;
 use std::fmt::Write as _;
@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 
 /// The embedded package, relative to the manifest.
 const PACKAGE: &str = "python/benchgate_export";
-const ZOO: &str = "zoo/";
 
 fn main() -> io::Result<()> {
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default()).join(PACKAGE);
@@ -22,14 +21,7 @@ fn main() -> io::Result<()> {
         _ = writeln!(package, "    ({file:?}, include_str!({path:?})),");
     }
     package.push_str("]\n");
-    fs::write(out.join("export_package.rs"), package)?;
-
-    // The name of a model's file is its key, with `_` instead of `-`. Other files of the folder begin with
-    // `_`.
-    let models = files.iter().filter_map(|file| file.strip_prefix(ZOO)?.strip_suffix(".py"));
-    let keys: Vec<String> =
-        models.filter(|name| !name.starts_with('_')).map(|name| name.replace('_', "-")).collect();
-    fs::write(out.join("zoo_keys.rs"), format!("/// Sorted.\npub(super) static KEYS: &[&str] = &{keys:?};\n"))
+    fs::write(out.join("export_package.rs"), package)
 }
 
 /// Collects every Python file below `folder`, by its path in the package with `/` as separator. Folders are

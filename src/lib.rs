@@ -8,23 +8,22 @@
 //! |---|---|
 //! | 5 | [`cli`] |
 //! | 4 | [`pipeline`] |
-//! | 3 | [`config`], [`toolchain`], [`store`], [`github`]; `benchgate-report`: [`report`], [`site`]; `benchgate-host`: [`process`], [`device`], [`files`], [`git`] |
-//! | 2 | [`fleet`], [`import`]; `benchgate-gate`: [`gate`] |
+//! | 3 | [`toolchain`]; `benchgate-config`: [`config`], [`fleet`], [`import`]; `benchgate-store`: [`store`]; `benchgate-github`: [`github`]; `benchgate-report`: [`report`], [`site`]; `benchgate-host`: [`process`], [`device`], [`files`], [`git`] |
+//! | 2 | `benchgate-gate`: [`gate`] |
 //! | 1 | `benchgate-ingest`: [`ingest`]; `benchgate-core`: [`numerics`], [`record`] |
 //! | 0 | `benchgate-core`: [`model`], [`exit_code`]; `benchgate-stats`: [`stats`] |
 
+pub use benchgate_config as config;
+pub use benchgate_config::{fleet, import};
 pub use benchgate_core::{exit_code, model, numerics, record};
 pub use benchgate_gate as gate;
+pub use benchgate_github as github;
 pub use benchgate_host::{device, files, git, process};
 pub use benchgate_ingest as ingest;
 pub use benchgate_report::{report, site};
 pub use benchgate_stats as stats;
+pub use benchgate_store as store;
 
 pub mod cli;
-pub mod config;
-pub mod fleet;
-pub mod github;
-pub mod import;
 pub mod pipeline;
-pub mod store;
 pub mod toolchain;

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 /// Lowest first: a module may name itself and the modules before it.
-const LAYERS: [&str; 8] = ["fleet", "import", "config", "toolchain", "github", "store", "pipeline", "cli"];
+const LAYERS: [&str; 3] = ["toolchain", "pipeline", "cli"];
 
 fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {

@@ -208,3 +208,21 @@ pub(super) async fn crashed(session: ProgramSession, reply: Reply, stage: &str) 
     };
     StageFailure { killed, ..StageFailure::new(format!("{stage}: the exporter {how}")) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::ExporterSource;
+    use crate::config::ZOO;
+
+    #[test]
+    fn every_model_of_the_zoo_has_a_file_and_every_file_is_a_model() {
+        let files = ExporterSource::FILES.iter();
+        let models = files.filter_map(|(name, _)| name.strip_prefix("zoo/")?.strip_suffix(".py"));
+        let models = models.filter(|name| !name.starts_with('_')).map(|name| name.replace('_', "-"));
+        assert_eq!(
+            models.collect::<Vec<_>>(),
+            ZOO,
+            "`ZOO` in crates/config/src/model.rs lists the models, sorted"
+        );
+    }
+}

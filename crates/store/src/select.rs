@@ -1,0 +1,582 @@
+//! Selects the sessions that a head is compared with: the newest ones of its testbed since the last
+//! acceptance, whose commits are ancestors of the head, without quarantined results.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+
+use benchgate_core::model::{
+    Benchmark, BenchmarkGlob, BenchmarkName, Lint, LintCode, Outcome, Run, Testbed, counted,
+};
+use benchgate_core::record::{
+    AcceptanceFile, BaselineBenchmark, OutcomeStatus, QuarantineCause, QuarantineRecord,
+};
+use benchgate_gate::{EarlierSessions, StoredSessions};
+use benchgate_host::git::Ancestry;
+
+use super::folder::SimilarTestbed;
+use super::quarantine::is_released;
+use super::{BaselineFolder, Fault, Files, LoadedFile, RunName, StoreError, Stored, earlier, folder, name};
+
+/// Maximum number of files to open per wanted session, so that a baseline with a thousand quarantined runs is
+/// not read completely. The limit does not apply while an unaccepted slowdown hides the good sessions before
+/// it.
+const MAX_OPENED_PER_SESSION: usize = 5;
+
+/// The relation of a stored commit to the compared commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lineage {
+    Ancestor,
+    /// The commit is on another branch, or later than the compared commit.
+    Unrelated,
+    /// The history of this shallow clone is too short to tell.
+    Unknown,
+}
+
+impl Lineage {
+    /// Looks up a commit in the history of the compared commit.
+    pub fn look_up(ancestry: &Ancestry<'_>, commit: &str) -> Self {
+        match ancestry.contains(commit) {
+            Some(true) => Self::Ancestor,
+            Some(false) => Self::Unrelated,
+            None => Self::Unknown,
+        }
+    }
+}
+
+/// The request for a history to compare with.
+pub struct HistoryQuery<'a> {
+    pub suite: &'a str,
+    pub testbed: &'a Testbed,
+    /// The maximum number of sessions.
+    pub sessions: usize,
+    /// Age in days at which the newest session makes the baseline stale.
+    pub stale_days: u32,
+    /// Tells how a commit is related to the compared one.
+    pub lineage: &'a dyn Fn(&str) -> Lineage,
+    /// The time of the comparison, by which staleness is judged.
+    pub now: Timestamp,
+}
+
+/// The result of a [`HistoryQuery`].
+#[derive(Debug, Clone, PartialEq)]
+pub enum Selection {
+    Found(History),
+    Missing(Missing),
+}
+
+/// The sessions to compare with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct History {
+    /// The sessions, oldest first, without quarantined results and results from before an acceptance. The
+    /// newest one has the finding about a stale baseline, if there is one.
+    pub runs: Vec<Run>,
+    pub names: Vec<RunName>,
+    /// Sentences about the runs that were skipped.
+    pub notes: Vec<String>,
+    /// Files that can't be used; these are always reported.
+    pub faults: Vec<Fault>,
+    /// Sessions that were excluded because benchmarks were slow, and that are newer than the last good
+    /// session of these benchmarks. The runs contain only these benchmarks; oldest first.
+    pub slow: Vec<Run>,
+    /// Sessions before an acceptance, reduced to the benchmarks that it covers; oldest first.
+    pub before: Vec<Run>,
+    /// Good older sessions since the last acceptance, grouped by starting day.
+    pub earlier: Vec<EarlierSessions>,
+    /// Benchmarks that are quarantined for a regression in `slow`; `None` stands for all of them together.
+    pub red: BTreeSet<Option<String>>,
+    /// Benchmarks as in [`Missing::still_red`].
+    pub still_red: Vec<String>,
+}
+
+impl History {
+    /// The sessions that a run is compared with. `storing` is true if a good run is added to the
+    /// baseline.
+    pub fn sessions(&self, storing: bool) -> StoredSessions<'_> {
+        let Self { runs, slow, before, earlier, .. } = self;
+        StoredSessions { good: runs, slow, before, earlier, storing }
+    }
+}
+
+/// The facts about a baseline without sessions to compare with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Missing {
+    pub suite: String,
+    pub testbed: String,
+    pub notes: Vec<String>,
+    pub faults: Vec<Fault>,
+    /// Testbeds of this suite that differ in few facts. They are listed, but never used.
+    pub similar: Vec<SimilarTestbed>,
+    /// Number of runs whose relation to the compared commit is unknown, because this clone is shallow.
+    pub unknown: usize,
+    /// Benchmarks that are quarantined for a regression and have no session to compare with. A session that
+    /// is stored now must not become their new baseline by itself.
+    pub still_red: Vec<String>,
+}
+
+/// Numbers of skipped runs.
+#[derive(Default)]
+struct Skipped {
+    quarantined: usize,
+    unrelated: usize,
+    unknown: usize,
+}
+
+impl Skipped {
+    fn notes(&self) -> Vec<String> {
+        let said = [
+            (self.quarantined, "in quarantine (`benchgate baseline show` says why)"),
+            (self.unrelated, "of commits that are not ancestors of this one"),
+            (self.unknown, "of commits that this shallow clone does not reach"),
+        ];
+        let said = said.into_iter().filter(|(count, _)| *count > 0);
+        said.map(|(count, what)| format!("left out: {} {what}", counted(count, "stored session"))).collect()
+    }
+}
+
+/// Finds the sessions to compare a head with, or the reason why there are none.
+///
+/// # Errors
+/// The baseline can't be read. A problem with a single file is a [`Fault`].
+pub fn history_for_gate(files: &dyn Files, query: &HistoryQuery<'_>) -> Result<Selection, StoreError> {
+    let mut baseline = BaselineFolder::open(files, query.suite, &query.testbed.id)?;
+    // An acceptance shows which sessions no longer count. Without it, the comparison would use
+    // sessions from before the change.
+    if let Some(Fault { path, why }) = baseline.faults.first().cloned() {
+        return Err(StoreError::Unreadable { path, why });
+    }
+    baseline.end_acceptances(query.now);
+    let mut skipped = Skipped::default();
+    let mut faults = Vec::new();
+    let SessionSearch { kept, slow, red, still_red, .. } =
+        newest(files, &baseline, query, &mut skipped, &mut faults)?;
+    let still_red = still_red.into_iter().filter(|name| !kept.iter().any(|kept| kept.has(name))).collect();
+    let (earlier, unknown) = earlier::sessions(files, &baseline, query, &kept, &mut faults)?;
+    let before = earlier::before_acceptances(files, &baseline, query, &kept, &mut faults)?;
+    skipped.unknown = skipped.unknown.max(unknown);
+    let mut notes = skipped.notes();
+    notes.extend(baseline.ended.iter().map(|(_, ended)| expiry_note(ended)));
+    if kept.is_empty() {
+        return Ok(Selection::Missing(Missing {
+            suite: query.suite.to_owned(),
+            testbed: query.testbed.id.clone(),
+            similar: folder::similar_testbeds(files, query.suite, query.testbed)?,
+            unknown: skipped.unknown,
+            notes,
+            faults,
+            still_red,
+        }));
+    }
+    let names = kept.iter().map(|kept| kept.stored.name.clone()).collect();
+    let mut runs = assemble(kept, &earlier, &baseline);
+    if let Some(newest) = runs.last_mut() {
+        newest.1.lints.extend(staleness(&newest.0, query));
+    }
+    let runs = runs.into_iter().map(|(_, run)| run).collect();
+    Ok(Selection::Found(History { runs, names, notes, faults, slow, before, earlier, red, still_red }))
+}
+
+/// A session that is used, and which of its benchmarks are part of the baseline.
+pub(super) struct UsableSession {
+    pub(super) stored: Stored,
+    /// For each benchmark of the file, in its order: true if it is part of the baseline.
+    usable: Vec<bool>,
+    /// Names of benchmarks that are quarantined because they were not measured.
+    absent: Vec<String>,
+}
+
+/// The search for usable sessions, from the newest to the oldest.
+#[derive(Default)]
+struct SessionSearch {
+    kept: Vec<UsableSession>,
+    slow: Vec<Run>,
+    red: BTreeSet<Option<String>>,
+    still_red: BTreeSet<String>,
+    /// Number of usable sessions found so far for each benchmark; under `None`, for all benchmarks together.
+    good: BTreeMap<Option<String>, usize>,
+    /// Benchmarks that were not measured in the newest session, or were excluded in the newest one that
+    /// measured them. The search for their usable sessions goes beyond the requested number of sessions,
+    /// because a few sessions don't show the spread between sessions, and a benchmark that has been red for
+    /// long must not look like a new one.
+    wanted: BTreeSet<String>,
+}
+
+impl SessionSearch {
+    fn good(&self, name: &str) -> usize {
+        self.good.get(&Some(name.to_owned())).copied().unwrap_or_default()
+    }
+
+    /// Returns whether a benchmark that is red still lacks good sessions. A few are not enough, because the
+    /// last ones before a gradual slowdown was detected are already part of it.
+    fn wants_red(&self) -> bool {
+        self.wanted.iter().any(|name| self.still_red.contains(name))
+    }
+
+    /// Adds the next older session. Returns whether it is used.
+    fn add(&mut self, stored: Stored, baseline: &BaselineFolder, sessions: usize) -> bool {
+        let acceptances = &baseline.acceptances;
+        let mut usable = usable(&stored, baseline);
+        let is_further = self.kept.len() >= sessions;
+        self.still_red.extend(red(&stored, acceptances));
+        if !is_further {
+            let slow = self.slow_run(&stored, baseline, &usable);
+            self.slow.extend(slow);
+        }
+        for (benchmark, usable) in stored.file.benchmarks.iter().zip(&mut usable) {
+            let name = Some(benchmark.name.clone());
+            let known = self.good.get(&name).copied();
+            let is_measured = benchmark.outcome.status == OutcomeStatus::Ok;
+            if known.is_none() && !is_further {
+                // The newest session that measured a benchmark may be older than many sessions that could not
+                // measure it.
+                if !(is_measured && *usable) {
+                    self.wanted.insert(benchmark.name.clone());
+                }
+                if is_measured {
+                    self.good.insert(name.clone(), 0);
+                }
+            }
+            *usable &= !is_further || self.wanted.contains(&benchmark.name);
+            if *usable && is_measured {
+                *self.good.entry(name).or_default() += 1;
+            }
+        }
+        if !usable.iter().any(|usable| *usable) {
+            return is_further;
+        }
+        *self.good.entry(None).or_default() += 1;
+        let absent = absent(&stored, acceptances);
+        if self.kept.is_empty() {
+            self.wanted.extend(absent.iter().cloned());
+        }
+        self.kept.push(UsableSession { stored, usable, absent });
+        true
+    }
+
+    /// The session reduced to the benchmarks that are excluded because they were slow and have no newer
+    /// usable session.
+    fn slow_run(&mut self, stored: &Stored, baseline: &BaselineFolder, usable: &[bool]) -> Option<Run> {
+        let is_open =
+            |search: &Self, name: &Option<String>| search.good.get(name).is_none_or(|good| *good == 0);
+        let mut run = stored.file.run(&baseline.run_path(&stored.name));
+        let mut usable = usable.iter();
+        run.benchmarks.retain(|benchmark| {
+            let name = Some(benchmark.name.as_str().to_owned());
+            let reasons: Vec<_> = held(stored, benchmark.name.as_str(), &baseline.acceptances).collect();
+            let is_slow = usable.next() == Some(&false)
+                && !is_past(stored, benchmark.name.as_str(), &baseline.acceptances)
+                && is_open(self, &name)
+                && !reasons.is_empty()
+                && reasons.iter().all(|reason| is_about_speed(reason));
+            if is_slow {
+                let regressed = reasons.iter().filter(|reason| reason.cause == QuarantineCause::Regressed);
+                let red = regressed.map(|reason| reason.benchmark.clone());
+                let red: Vec<_> = red.filter(|name| is_open(self, name)).collect();
+                self.red.extend(red);
+            }
+            is_slow
+        });
+        (!run.benchmarks.is_empty()).then_some(run)
+    }
+}
+
+/// Returns whether a benchmark is excluded for its measured value, and not because the measurement can't be
+/// used.
+pub(super) fn is_about_speed(reason: &QuarantineRecord) -> bool {
+    match reason.cause {
+        QuarantineCause::Regressed => true,
+        QuarantineCause::Undecided => reason.benchmark.is_some(),
+        QuarantineCause::Diverged
+        | QuarantineCause::Errored
+        | QuarantineCause::Unverified
+        | QuarantineCause::Incomplete => false,
+    }
+}
+
+impl UsableSession {
+    /// The names of the benchmarks that are part of the baseline; with `usable` false, of the others.
+    pub(super) fn names(&self, usable: bool) -> impl Iterator<Item = &str> {
+        let benchmarks = self.stored.file.benchmarks.iter().zip(&self.usable);
+        benchmarks.filter(move |(_, is)| **is == usable).map(|(benchmark, _)| benchmark.name.as_str())
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.names(true).any(|usable| usable == name)
+    }
+}
+
+/// The newest usable sessions, oldest first.
+fn newest(
+    files: &dyn Files,
+    baseline: &BaselineFolder,
+    query: &HistoryQuery<'_>,
+    skipped: &mut Skipped,
+    faults: &mut Vec<Fault>,
+) -> Result<SessionSearch, StoreError> {
+    // Runs before the last acceptance of all benchmarks are never used, so their files are not opened.
+    let horizon =
+        baseline.acceptances.iter().filter(|(_, a)| a.starts_a_history()).map(|(_, a)| &a.from).max();
+    let mut names = baseline.newest_at(files, query.now);
+    let mut opened = 0;
+    let mut search = SessionSearch::default();
+    let most = query.sessions.saturating_mul(MAX_OPENED_PER_SESSION);
+    while (search.kept.len() < query.sessions || !search.wanted.is_empty())
+        && (opened < most || search.wants_red() || search.kept.is_empty())
+    {
+        let room = query.sessions.checked_sub(search.kept.len()).filter(|room| *room > 0);
+        // A long search takes increasingly large steps, because each step is a separate transfer from a
+        // remote baseline.
+        let room = room.unwrap_or_else(|| opened.max(query.sessions));
+        let mut batch = Vec::new();
+        for name in names.by_ref() {
+            let name = name?;
+            if horizon.is_some_and(|from| name.as_str() < from.as_str()) {
+                break;
+            }
+            let of_all = baseline.ended.iter().filter(|(_, ended)| ended.starts_a_history());
+            if of_all.into_iter().any(|(_, ended)| was_stored_under(&name, ended))
+                && !is_accepted(&name, &baseline.acceptances)
+            {
+                skipped.quarantined += 1;
+                continue;
+            }
+            match name.commit().map(query.lineage) {
+                Some(Lineage::Ancestor) => batch.push(name),
+                Some(Lineage::Unrelated) => skipped.unrelated += 1,
+                Some(Lineage::Unknown) => skipped.unknown += 1,
+                // A run without a commit has no position in this history.
+                None => skipped.quarantined += 1,
+            }
+            if batch.len() == room {
+                break;
+            }
+        }
+        if batch.is_empty() {
+            break;
+        }
+        opened += batch.len();
+        let mut present = BTreeSet::new();
+        baseline.prefetch(files, &batch)?;
+        for name in &batch {
+            let stored = match baseline.load(files, name)? {
+                LoadedFile::Run(stored) => stored,
+                LoadedFile::Unusable(fault) => {
+                    faults.push(fault);
+                    continue;
+                }
+            };
+            present.extend(stored.file.benchmarks.iter().map(|benchmark| benchmark.name.clone()));
+            if !search.add(stored, baseline, query.sessions) {
+                skipped.quarantined += 1;
+            }
+        }
+        // A benchmark that no session of this batch contains was added later, so older sessions don't contain
+        // it either.
+        let wanted = std::mem::take(&mut search.wanted).into_iter();
+        let is_wanted =
+            |name: &String, good: usize| good < query.sessions && (good == 0 || present.contains(name));
+        search.wanted = wanted.filter(|name| is_wanted(name, search.good(name))).collect();
+    }
+    faults.append(&mut names.faults);
+    search.kept.reverse();
+    search.slow.reverse();
+    Ok(search)
+}
+
+/// The reasons why a benchmark of the session is still excluded after acceptances.
+pub(super) fn held<'a>(
+    stored: &'a Stored,
+    name: &'a str,
+    acceptances: &'a [(String, AcceptanceFile)],
+) -> impl Iterator<Item = &'a QuarantineRecord> {
+    stored.file.quarantine.iter().filter(move |reason| {
+        reason.benchmark.as_deref().is_none_or(|benchmark| benchmark == name)
+            && !is_released(reason, Some(name), &stored.name, acceptances)
+    })
+}
+
+/// Returns whether a session precedes an acceptance of this benchmark.
+pub(super) fn is_past(stored: &Stored, name: &str, acceptances: &[(String, AcceptanceFile)]) -> bool {
+    acceptances
+        .iter()
+        .any(|(_, accepted)| accepted.covers(Some(name)) && *stored.name.as_str() < *accepted.from)
+}
+
+/// Determines for each benchmark of the file, in its order, whether it is part of the baseline.
+pub(super) fn usable(stored: &Stored, baseline: &BaselineFolder) -> Vec<bool> {
+    let BaselineFolder { acceptances, ended, .. } = baseline;
+    let is_held = |name: &str| held(stored, name, acceptances).next().is_some();
+    let names = stored.file.benchmarks.iter().map(|benchmark| benchmark.name.as_str());
+    let was_tolerated = |name: &str| {
+        let covered = ended.iter().filter(|(_, ended)| ended.covers(Some(name)));
+        covered.into_iter().any(|(_, ended)| was_stored_under(&stored.name, ended))
+            && !acceptances
+                .iter()
+                .any(|(_, accepted)| accepted.covers(Some(name)) && *stored.name.as_str() >= *accepted.from)
+    };
+    names.map(|name| !is_held(name) && !is_past(stored, name, acceptances) && !was_tolerated(name)).collect()
+}
+
+/// Returns whether a benchmark of the session is part of the baseline, considering acceptances.
+pub fn is_usable(stored: &Stored, name: &str, baseline: &BaselineFolder) -> bool {
+    let at = stored.file.benchmarks.iter().position(|benchmark| benchmark.name == name);
+    at.is_some_and(|at| usable(stored, baseline)[at])
+}
+
+/// The benchmarks of the session that were measured, and whether each is part of the baseline.
+pub(super) fn measured<'a>(
+    stored: &'a Stored,
+    baseline: &BaselineFolder,
+) -> impl Iterator<Item = (&'a str, bool)> {
+    let benchmarks = stored.file.benchmarks.iter().zip(usable(stored, baseline));
+    let measured = benchmarks.filter(|(benchmark, _)| benchmark.outcome.status == OutcomeStatus::Ok);
+    measured.map(|(benchmark, usable)| (benchmark.name.as_str(), usable))
+}
+
+/// Benchmarks that the session should have measured but did not: their quarantine names them, and the file
+/// does not contain them.
+pub(super) fn absent(stored: &Stored, acceptances: &[(String, AcceptanceFile)]) -> Vec<String> {
+    let named =
+        stored.file.quarantine.iter().filter_map(|reason| Some((reason, reason.benchmark.as_deref()?)));
+    named
+        .filter(|(reason, name)| !is_released(reason, Some(name), &stored.name, acceptances))
+        .map(|(_, name)| name.to_owned())
+        .filter(|name| stored.file.benchmarks.iter().all(|benchmark| benchmark.name != *name))
+        .collect()
+}
+
+/// Benchmarks that are excluded because they were slower than in the sessions before. An acceptance ends this for older
+/// sessions.
+fn red(stored: &Stored, acceptances: &[(String, AcceptanceFile)]) -> Vec<String> {
+    let regressed =
+        |name: &str| held(stored, name, acceptances).any(|reason| reason.cause == QuarantineCause::Regressed);
+    let names = stored.file.benchmarks.iter().map(|benchmark| &benchmark.name);
+    names.filter(|name| regressed(name) && !is_past(stored, name, acceptances)).cloned().collect()
+}
+
+impl BaselineFolder {
+    /// Moves the acceptances that have expired or were withdrawn from `acceptances` to `ended`.
+    pub fn end_acceptances(&mut self, now: Timestamp) {
+        let ended = self.acceptances.extract_if(.., |(_, acceptance)| has_ended(acceptance, now));
+        self.ended.extend(ended);
+    }
+}
+
+/// Returns whether an acceptance has expired or was withdrawn. Days are in UTC, as in the names of
+/// runs.
+fn has_ended(acceptance: &AcceptanceFile, now: Timestamp) -> bool {
+    acceptance.is_withdrawal()
+        || last_moment(acceptance)
+            .is_some_and(|last| name::stamp(&now.to_string()).is_some_and(|now| now > last))
+}
+
+/// The last moment at which an acceptance with a last day applies, in the format of names: the end
+/// of its last day, or the time of its creation if that is later, because a withdrawal names a day
+/// that has passed.
+fn last_moment(acceptance: &AcceptanceFile) -> Option<String> {
+    let end = format!("{}T235959Z", acceptance.until.as_ref()?.replace('-', ""));
+    Some(name::stamp(&acceptance.created).map_or(end.clone(), |created| created.max(end)))
+}
+
+/// Returns whether a run was stored while the now expired acceptance was in force.
+fn was_stored_under(name: &RunName, ended: &AcceptanceFile) -> bool {
+    *name.as_str() >= *ended.from && last_moment(ended).is_some_and(|last| name.time() <= last.as_str())
+}
+
+/// Returns whether an acceptance of all benchmarks that is still in force covers the run.
+fn is_accepted(name: &RunName, in_force: &[(String, AcceptanceFile)]) -> bool {
+    in_force.iter().any(|(_, accepted)| accepted.benchmark.is_none() && *name.as_str() >= *accepted.from)
+}
+
+fn expiry_note(ended: &AcceptanceFile) -> String {
+    let what = ended.benchmark.as_ref().map_or("every benchmark", BenchmarkGlob::as_str);
+    let until = ended.until.as_deref().unwrap_or_default();
+    let end = if ended.is_withdrawal() {
+        format!("was withdrawn by {}", ended.who)
+    } else {
+        format!("by {} expired after {until}", ended.who)
+    };
+    format!(
+        "the acceptance of {what} {end} ({}): sessions stored under it are no longer part of the baseline",
+        ended.why
+    )
+}
+
+/// Converts the sessions to runs. Outcomes and exact metrics are compared with the newest session. So a
+/// benchmark that is quarantined there is moved to it from the newest session in which the benchmark is
+/// usable. The benchmark is moved rather than copied, because counting a session twice would make the spread
+/// look smaller. A benchmark that never worked stays unchanged, so that the comparison can report it. A
+/// benchmark without any usable session is kept too, because otherwise it would look like a new one.
+fn assemble(
+    kept: Vec<UsableSession>,
+    earlier: &[EarlierSessions],
+    baseline: &BaselineFolder,
+) -> Vec<(RunName, Run)> {
+    let mut runs: Vec<(RunName, Run)> = Vec::with_capacity(kept.len());
+    let mut wanted = Vec::new();
+    let last = kept.len().saturating_sub(1);
+    for (at, UsableSession { stored, usable, absent }) in kept.into_iter().enumerate() {
+        let mut run = stored.file.run(&baseline.run_path(&stored.name));
+        if at == last {
+            let is_measured = |benchmark: &BaselineBenchmark| benchmark.outcome.status == OutcomeStatus::Ok;
+            let held = stored.file.benchmarks.iter().zip(&usable);
+            let held = held.filter(|(benchmark, usable)| !**usable || !is_measured(benchmark));
+            wanted = held
+                .map(|(benchmark, _)| (BenchmarkName::new(&benchmark.name), !is_measured(benchmark)))
+                .chain(absent.iter().map(|name| (BenchmarkName::new(name), false)))
+                .collect();
+        }
+        let mut usable = usable.iter();
+        run.benchmarks.retain(|benchmark| {
+            let usable = usable.next().copied().unwrap_or(false);
+            usable || (at == last && !benchmark.outcome.is_ok())
+        });
+        runs.push((stored.name, run));
+    }
+    let Some((newest, older)) = runs.split_last_mut() else { return runs };
+    let mut places: BTreeMap<BenchmarkName, usize> = BTreeMap::new();
+    for (at, benchmark) in newest.1.benchmarks.iter().enumerate() {
+        places.insert(benchmark.name.clone(), at);
+    }
+    for (name, unmeasured) in wanted {
+        let place = |run: &Run| {
+            run.benchmarks.iter().position(|benchmark| benchmark.name == name && benchmark.outcome.is_ok())
+        };
+        let found = older.iter_mut().rev().find_map(|(_, run)| Some(run.benchmarks.remove(place(run)?)));
+        let in_earlier = || {
+            let mut runs = earlier.iter().rev().flat_map(|sessions| sessions.runs.iter().rev());
+            runs.find_map(|run| Some(run.benchmarks[place(run)?].clone()))
+        };
+        let found = found.or_else(in_earlier);
+        match (found, places.get(&name)) {
+            (Some(benchmark), Some(&at)) if unmeasured => newest.1.benchmarks[at] = benchmark,
+            (Some(benchmark), _) => newest.1.benchmarks.push(benchmark),
+            (None, Some(_)) => {}
+            (None, None) => newest.1.benchmarks.push(quarantined(name)),
+        }
+    }
+    runs
+}
+
+/// A placeholder for a benchmark that has no session to compare with.
+fn quarantined(name: BenchmarkName) -> Benchmark {
+    let why = "no stored session of this benchmark is part of the baseline";
+    Benchmark {
+        outcome: Outcome::Skipped { reason: why.to_owned() },
+        lints: vec![Lint::new(LintCode::Quarantined, why)],
+        ..Benchmark::new(name.as_str())
+    }
+}
+
+fn staleness(name: &RunName, query: &HistoryQuery<'_>) -> Option<Lint> {
+    let days = query.now.duration_since(name.began()?).as_hours() / 24;
+    (days >= i64::from(query.stale_days)).then(|| {
+        Lint::new(
+            LintCode::StaleBaseline,
+            format!(
+                "the newest stored session is {} old",
+                counted(usize::try_from(days).unwrap_or_default(), "day")
+            ),
+        )
+    })
+}
