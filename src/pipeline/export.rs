@@ -10,19 +10,22 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use crate::config::{Exporter, ModelSource};
-use crate::model::{Event, Stage, VerifyCode};
+use crate::git::{GitError, Repository};
+use crate::model::{Event, Lint, LintCode, SideName, Stage, VerifyCode, excerpt};
 use crate::numerics::TensorFile;
 use crate::process::Reply;
 use crate::toolchain::Environment;
 
 use super::argv::InputArg;
 use super::cache::{CacheEntry, KeyBuilder, Made, once};
+use super::candidates::PreparedSide;
+use super::commands::{LONGEST_NAME, compiled_from};
 use super::host::Host;
 use super::interpreters::{ExporterSource, Exporters, crashed};
 use super::plan::PlannedBenchmark;
 use super::slots::Priority;
 use super::stage::{PreparedSource, StageFailure, StageReport, Staged};
-use super::trace::{Heard, TracePlace, clean};
+use super::trace::{Heard, TracePlace, clean, file_state, relative};
 use super::verify::add_inputs;
 use super::{PipelineError, generated, trace};
 
@@ -86,6 +89,8 @@ struct ExportMeta {
     output_type: Option<String>,
     /// A verification code and a reason, if the reference can't be used.
     reference_problem: Option<(String, String)>,
+    /// Files outside the sources that were read, relative to the sources.
+    read_outside: Vec<String>,
 }
 
 fn source(entry: CacheEntry<ExportMeta>) -> PreparedSource {
@@ -106,6 +111,7 @@ fn source(entry: CacheEntry<ExportMeta>) -> PreparedSource {
         reference_problem: problem.and_then(|(code, why)| Some((VerifyCode::parse(code)?, why.clone()))),
         report: StageReport::new(Stage::Export, entry.status(), meta.seconds),
         lowering: meta.output_type.clone(),
+        read_outside: meta.read_outside.clone(),
         damaged: entry.damaged,
     }
 }
@@ -136,7 +142,7 @@ impl ExportJob<'_> {
 async fn key(host: &Host<'_>, job: ExportJob<'_>) -> Staged<String> {
     let model = job.planned.model;
     let sources = job.sources();
-    let mut key = KeyBuilder::new("export/4")
+    let mut key = KeyBuilder::new("export/5")
         .text("package", &ExporterSource::digest())
         .text("environment", &job.exporters.environment(job.environment)?.digest)
         .text("exporter", job.exporter.into_str())
@@ -150,6 +156,7 @@ async fn key(host: &Host<'_>, job: ExportJob<'_>) -> Staged<String> {
         ModelSource::Python { file, symbol } => {
             let tree = host.sources.digest(sources, &host.digests).await?;
             key = key.text("sources", &tree).text("file", &file.to_string_lossy()).text("symbol", symbol);
+            key = key.text("rest", &host.sources.digest_of_rest(sources, &host.digests).await?);
             key = key.list("path", job.path().iter().map(|path| path.to_string_lossy()));
         }
         ModelSource::Torchbench { name, checkout } => {
@@ -221,6 +228,7 @@ async fn make(host: &Host<'_>, job: ExportJob<'_>, key: &str, staged: &Path) -> 
     let names = |tensors: &[WrittenTensor]| tensors.iter().map(|t| file_name(&t.path)).collect::<Vec<_>>();
     let parameters =
         answer.parameters.iter().map(|archive| (archive.scope.clone(), file_name(&archive.path)));
+    let (key, read_outside) = traced(host, job, key, answer.heard.as_ref(), staged).await?;
     let meta = ExportMeta {
         seconds: answer.seconds.get("total").copied().unwrap_or_default(),
         mlir: file_name(mlir),
@@ -231,6 +239,7 @@ async fn make(host: &Host<'_>, job: ExportJob<'_>, key: &str, staged: &Path) -> 
         parameters: parameters.collect(),
         output_type: answer.output_type,
         reference_problem,
+        read_outside,
     };
     let files = std::iter::once(&meta.mlir)
         .chain(&meta.inputs)
@@ -239,19 +248,19 @@ async fn make(host: &Host<'_>, job: ExportJob<'_>, key: &str, staged: &Path) -> 
         .chain(meta.parameters.iter().map(|(_, name)| name))
         .cloned()
         .collect();
-    let key = traced(host, job, key, answer.heard.as_ref(), staged).await?;
     Ok(Made { key, files, meta })
 }
 
 /// The key of a cache entry: the key of the request, combined with the files that the export read. If these
-/// could not be recorded completely, the entry is stored for this run only.
+/// could not be recorded completely, the entry is stored for this run only. Also returns those of these files that
+/// are outside the sources.
 async fn traced(
     host: &Host<'_>,
     job: ExportJob<'_>,
     key: &str,
     heard: Option<&Heard>,
     staged: &Path,
-) -> Result<String, PipelineError> {
+) -> Result<(String, Vec<String>), PipelineError> {
     let followed = match heard {
         Some(Heard { opaque: Some(why), .. }) => Err(format!("the model {why}")),
         Some(heard) => Ok(heard),
@@ -262,7 +271,8 @@ async fn traced(
         Err(why) => {
             let text = format!("{}: exported again in every run, because {why}", job.planned.name());
             host.progress.on(Event::Note(&text));
-            return Ok(once(key, staged));
+            let read = heard.map(|heard| heard.read.as_slice()).unwrap_or_default();
+            return Ok((once(key, staged), outside(job.sources(), read)));
         }
     };
     let place = TracePlace::of_sources(job.sources());
@@ -271,7 +281,72 @@ async fn traced(
     let listed = heard.listed.iter().filter(|path| !path.starts_with(&sources));
     let trace = host.sources.record(heard.read.iter(), listed, &place, &host.digests).await;
     trace.keep(&host.cache, TRACES, key)?;
-    Ok(trace.entry_key(key))
+    Ok((trace.entry_key(key), outside(job.sources(), &heard.read)))
+}
+
+/// The names of the files outside `sources`, relative to them, because the entry may be used for another checkout.
+fn outside(sources: &Path, read: &[PathBuf]) -> Vec<String> {
+    let sources = clean(sources);
+    let outside = read.iter().filter(|path| !path.starts_with(&sources));
+    outside.map(|path| relative(path, &sources)).collect()
+}
+
+/// Finds exports of base that read a file that git tracks in head's working tree and that differs in base's
+/// checkout, for example by an absolute path: they may run head's code.
+pub(super) async fn note_heads_files(host: &Host<'_>, sides: &mut [PreparedSide<'_>]) {
+    let [first, second] = sides else { return };
+    let (base, head) = if first.input.name == SideName::Base { (first, second) } else { (second, first) };
+    let Some(checkout) = &base.input.checkout else { return };
+    for prepared in &mut base.benchmarks {
+        let sources = &prepared.planned.side.side.sources;
+        let read = prepared.source.iter().flat_map(|source| &source.read_outside);
+        let read: Vec<PathBuf> = read.map(|name| clean(&sources.join(name))).collect();
+        if read.is_empty() {
+            continue;
+        }
+        let lint = match read_of_head(host, &read, &checkout.folder, &head.input.side.sources).await {
+            Ok(None) => continue,
+            Ok(Some(name)) => {
+                let name = excerpt(&name, LONGEST_NAME);
+                let detail = format!(
+                    "base's export read head's `{name}`, which differs from base's, so both sides may run head's code"
+                );
+                Lint::new(LintCode::WorkloadChanged, detail)
+            }
+            Err(error) => {
+                let why =
+                    format!("it is unknown whether base's export read head's sources: failed to {error}");
+                Lint::new(LintCode::Unobserved, why)
+            }
+        };
+        prepared.lints.push(lint);
+    }
+}
+
+/// The first of the files that is tracked in the working tree of `head` and differs in base's checkout.
+async fn read_of_head(
+    host: &Host<'_>,
+    read: &[PathBuf],
+    checkout: &Path,
+    head: &Path,
+) -> Result<Option<String>, GitError> {
+    let repository = Repository::open(head)?;
+    let tracked = repository.tracked()?;
+    for path in read {
+        let path = path.canonicalize().unwrap_or_else(|_| path.clone());
+        let Ok(name) = path.strip_prefix(repository.root()) else { continue };
+        // Python reads the compiled file of an unchanged source.
+        let source = compiled_from(&path).unwrap_or_else(|| path.clone());
+        let Ok(name_of_source) = source.strip_prefix(repository.root()) else { continue };
+        if host.sources.is_own(&path) || !tracked.contains(&source) {
+            continue;
+        }
+        let [of_base, of_head] = [checkout.join(name_of_source), source.clone()];
+        if file_state(&of_base, &host.digests).await != file_state(&of_head, &host.digests).await {
+            return Ok(Some(name.to_string_lossy().into_owned()));
+        }
+    }
+    Ok(None)
 }
 
 /// The file name of a path, because an exporter's answer must not lead out of the folder that it was given.

@@ -300,6 +300,7 @@ async fn source(
         reference_problem: None,
         report: StageReport::new(Stage::Export, StageStatus::Skipped, 0.0),
         lowering: None,
+        read_outside: Vec::new(),
         damaged: None,
     })
 }

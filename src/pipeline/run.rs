@@ -322,7 +322,8 @@ impl<'a> PreparedRun<'a> {
     /// contains its failure.
     pub async fn pack(self, notices: &[String]) -> Result<PackedBundle, PipelineError> {
         let host = self.host(RunMachine::without_devices());
-        let sides = self.each(&host, &[Stage::Export, Stage::Compile], false).await?;
+        let mut sides = self.each(&host, &[Stage::Export, Stage::Compile], false).await?;
+        super::export::note_heads_files(&host, &mut sides).await;
         let Options { output, shard, .. } = self.run.options;
         bundle::pack(&host, self.lead, &sides, notices, shard.as_ref(), output).await
     }
@@ -337,6 +338,7 @@ impl<'a> PreparedRun<'a> {
             }
         };
         let mut sides = self.each(host, stages, true).await?;
+        super::export::note_heads_files(host, &mut sides).await;
         verify::compare_sides(&mut sides)?;
         if let Some(ir) = &host.ir {
             host.progress.on(Event::Note(&format!("the IR of every phase is in {}", ir.display())));

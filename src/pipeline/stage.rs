@@ -151,6 +151,8 @@ pub(super) struct PreparedSource {
     pub(super) reference_problem: Option<(VerifyCode, String)>,
     pub(super) report: StageReport,
     pub(super) lowering: Option<String>,
+    /// Files that the export read outside the sources, relative to them.
+    pub(super) read_outside: Vec<String>,
     /// The reason why an older cache entry could not be used, if there was one.
     pub(super) damaged: Option<String>,
 }

@@ -14,8 +14,9 @@ use std::path::{Component, Path, PathBuf};
 use super::PipelineError;
 use super::cache::{Cache, Digests, KeyBuilder, aside, write_json};
 use super::slots::Memo;
-use super::stage::{StageFailure, Staged};
+use super::stage::{StageError, StageFailure, Staged};
 use crate::files;
+use crate::git::Repository;
 use serde::{Deserialize, Serialize};
 
 /// Extensions of files that benchgate and its tools write next to a configuration. Models read such files
@@ -98,7 +99,16 @@ pub(super) struct Sources {
     /// Sources in a folder that belongs to benchgate, because they were checked out there.
     checkouts: Vec<PathBuf>,
     trees: Memo<PathBuf, Result<String, StageFailure>>,
+    rests: Memo<PathBuf, String>,
 }
+
+/// Extensions of files in a repository that only Python, a compiler or people read. Python's reads are reported,
+/// and the compiler's are observed. If they were part of the key, each change of a compiler would export its whole
+/// suite again.
+const TEXTS: [&str; 31] = [
+    "bazel", "bzl", "c", "cc", "cmake", "cpp", "css", "cu", "cxx", "go", "h", "hh", "hpp", "html", "inc",
+    "java", "js", "ll", "md", "mlir", "py", "pyc", "pyi", "rs", "rst", "s", "sh", "svg", "td", "test", "ts",
+];
 
 impl Sources {
     pub(super) fn without(own: impl IntoIterator<Item = PathBuf>) -> Self {
@@ -133,6 +143,37 @@ impl Sources {
             Ok::<_, PipelineError>(Ok(key.finish()))
         };
         Ok(self.trees.get(folder.clone(), look).await??)
+    }
+
+    /// The digest of the tracked files outside `folder`, such as weights beside the suite, which native code can
+    /// read without a report. Submodules are known by their commits. Without a repository, no file is tracked.
+    pub(super) async fn digest_of_rest(&self, folder: &Path, digests: &Digests) -> Staged<String> {
+        let folder = clean(folder);
+        let look = async || {
+            let folder = folder.canonicalize().unwrap_or_else(|_| folder.clone());
+            let Ok(repository) = Repository::open(&folder) else { return Ok(String::new()) };
+            let unknown =
+                |error| StageFailure::new(format!("the repository can't be read: failed to {error}"));
+            let tracked = repository.tracked_commits().map_err(unknown)?;
+            let mut key = KeyBuilder::new("rest/1");
+            for (name, commit) in tracked {
+                let path = repository.root().join(&name);
+                let is_text = name
+                    .extension()
+                    .is_some_and(|kind| TEXTS.iter().any(|text| kind.eq_ignore_ascii_case(text)));
+                if path.starts_with(&folder) || is_text && commit.is_none() {
+                    continue;
+                }
+                let state = match commit {
+                    Some(commit) => Some(commit),
+                    None => file_state(&path, digests).await,
+                };
+                key = key.bytes("name", name.as_os_str().as_encoded_bytes());
+                key = key.text("is", state.as_deref().unwrap_or("not there"));
+            }
+            Ok::<_, StageError>(key.finish())
+        };
+        self.rests.get(folder.clone(), look).await
     }
 
     /// Returns whether this run writes the file itself.
@@ -265,7 +306,7 @@ pub(super) fn clean(path: &Path) -> PathBuf {
 }
 
 /// The relative path from a folder to a path. Both paths must be results of [`clean`].
-fn relative(path: &Path, folder: &Path) -> String {
+pub(super) fn relative(path: &Path, folder: &Path) -> String {
     let shared = path.components().zip(folder.components()).take_while(|(a, b)| a == b).count();
     let up = folder.components().skip(shared).map(|_| Component::ParentDir);
     let way: PathBuf = up.chain(path.components().skip(shared)).collect();
@@ -373,6 +414,36 @@ mod tests {
             tokio::runtime::Runtime::new().unwrap().block_on(digest).unwrap()
         };
         assert_ne!(digest("base"), digest("head"));
+    }
+
+    #[test]
+    fn the_rest_of_a_repository_counts_except_for_texts_and_files_that_git_does_not_track() {
+        let folder = tempfile::tempdir().unwrap();
+        let repository = git2::Repository::init(folder.path()).unwrap();
+        let suite = folder.path().join("suite");
+        fs::create_dir_all(&suite).unwrap();
+        let digest = || {
+            let digests = Digests::new(&crate::process::Cancel::default());
+            let sources = Sources::default();
+            let digest = async { sources.digest_of_rest(&suite, &digests).await };
+            tokio::runtime::Runtime::new().unwrap().block_on(digest).unwrap()
+        };
+        let mut index = repository.index().unwrap();
+        for name in ["weights.bin", "flag", "compiler.cpp", "suite/inside.bin"] {
+            fs::write(folder.path().join(name), "1").unwrap();
+            index.add_path(Path::new(name)).unwrap();
+        }
+        index.write().unwrap();
+        let first = digest();
+        for name in ["compiler.cpp", "suite/inside.bin", "untracked.bin"] {
+            fs::write(folder.path().join(name), "other").unwrap();
+            assert_eq!(digest(), first, "{name}");
+        }
+        fs::write(folder.path().join("weights.bin"), "other").unwrap();
+        let second = digest();
+        assert_ne!(second, first);
+        fs::remove_file(folder.path().join("flag")).unwrap();
+        assert_ne!(digest(), second);
     }
 
     #[test]

@@ -315,3 +315,68 @@ fn a_saved_program_and_a_model_of_torchbench_are_verified() {
     assert_eq!((row["test"].as_str(), row["verification"]["code"].as_str()), (Some("train"), Some("PASS")));
     assert!(outcome.stdout.contains("trained"), "{outcome:?}");
 }
+
+/// Weights beside the suite that native code reads, and a helper that base imports by the absolute path of head's tree.
+#[test]
+#[ignore = "installs PyTorch (6 GB)"]
+fn an_export_that_reads_files_outside_its_sources_is_never_taken_for_an_unchanged_one() {
+    let world = World::new();
+    let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/torch/benchgate.lock");
+    world.write("suite/benchgate.lock", std::fs::read(lock).unwrap());
+    let toml = world.write("suite/benchgate.toml", SUITE_BESIDE_WEIGHTS);
+    let helper = world.work().join("lib").display().to_string();
+    let weights =
+        "torch.from_file(path.join(path.dirname(__file__), '../weights.bin'), size=1024).reshape(32, 32)";
+    let head = "import sys\nfrom os import path\nimport torch\n";
+    let model = |layer: &str| {
+        format!(
+            "{head}\nclass Net(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n        \
+             self.layer = torch.nn.Parameter({layer})\n\n    def forward(self, x):\n        return x @ self.layer\n\n\n\
+             def make():\n    torch.manual_seed(1)\n    return Net(), (torch.randn(8, 32),)\n"
+        )
+    };
+    world.write("suite/mapped.py", model(&format!("{weights}.clone()")));
+    let imported = model("torch.eye(32) * scale_of_test.SCALE");
+    let import = format!("{head}sys.path.insert(0, {helper:?})\nimport scale_of_test\n");
+    world.write("suite/imported.py", imported.replace(head, &import));
+    let change = |scale: f32| {
+        let values = (0..1024).map(|at| scale * (at as f32 / 512.0 - 1.0)).flat_map(f32::to_le_bytes);
+        world.write("weights.bin", values.collect::<Vec<u8>>());
+        world.write("lib/scale_of_test.py", format!("SCALE = {scale:?}\n"));
+    };
+    // The values are new, so that no earlier run of this test has stored them in the cache.
+    let scale = 1.0 + std::time::UNIX_EPOCH.elapsed().unwrap().subsec_nanos() as f32 / 1e9;
+    change(scale);
+    let repository = git2::Repository::init(world.work()).unwrap();
+    commit(&repository, "base");
+    change(scale * 1.5);
+    let toml = toml.to_str().unwrap();
+    let outcome = run(&world, &["gate", "--base", "HEAD", "--config", toml, "--max-blocks", "2"]);
+    assert_eq!(outcome.code, Some(13), "{outcome:?}");
+    let said = outcome.said().split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("diverged") && said.contains("mapped/cpu/main"), "{outcome:?}");
+    assert!(said.contains("base's export read head's `lib/"), "{outcome:?}");
+}
+
+const SUITE_BESIDE_WEIGHTS: &str = r#"
+[suite]
+name = "beside"
+
+[toolchain]
+version = "3.13.0"
+commit = "89ece87b89852100c0a4ac3d515e14842d090967"
+
+[[target]]
+name = "cpu"
+backend = "llvm-cpu"
+device = "local-sync"
+flags = ["--iree-llvmcpu-target-cpu=host"]
+
+[[model]]
+name = "mapped"
+source = "mapped.py:make"
+
+[[model]]
+name = "imported"
+source = "imported.py:make"
+"#;

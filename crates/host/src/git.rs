@@ -272,6 +272,17 @@ impl Repository {
         Ok(index.iter().map(|entry| self.root.join(OsStr::from_bytes(&entry.path))).collect())
     }
 
+    /// All tracked files relative to the root; for a submodule, its folder and commit.
+    pub fn tracked_commits(&self) -> Result<Vec<(PathBuf, Option<String>)>, GitError> {
+        let index = self.inner.index().map_err(|error| other("read the index", &error))?;
+        let entry = |entry: git2::IndexEntry| {
+            let commit =
+                i32::try_from(entry.mode).is_ok_and(|mode| mode == SUBMODULE).then(|| entry.id.to_string());
+            (PathBuf::from(OsStr::from_bytes(&entry.path)), commit)
+        };
+        Ok(index.iter().map(entry).collect())
+    }
+
     /// A tracked file at or below `folder`, or the submodule that contains `folder`. `folder` is absolute and
     /// need not exist.
     pub fn tracked_below(&self, folder: &Path) -> Result<Option<PathBuf>, GitError> {

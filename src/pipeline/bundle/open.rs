@@ -229,6 +229,7 @@ impl OpenBundle {
             reference_problem: problem.map(|problem| (problem.code, problem.why.clone())),
             report: StageReport::new(Stage::Export, StageStatus::Skipped, 0.0),
             lowering: module.lowering.clone(),
+            read_outside: Vec::new(),
             damaged: None,
         }
     }

@@ -13,7 +13,7 @@ use super::super::PipelineError;
 use super::PreparedCommand;
 
 /// Maximum number of characters of a name in a finding.
-pub(super) const LONGEST_NAME: usize = 80;
+pub(in crate::pipeline) const LONGEST_NAME: usize = 80;
 
 impl PreparedCommand {
     /// The stamps of everything below the command's build folder.
@@ -68,7 +68,7 @@ fn is_in_python_cache(path: &Path) -> bool {
 /// The source file from which Python compiles a file. Python checks that the two match before it uses the
 /// compiled one, so to Python the file contains no result of an earlier process. A program that reads such a
 /// file itself is not detected.
-pub(super) fn compiled_from(path: &Path) -> Option<PathBuf> {
+pub(in crate::pipeline) fn compiled_from(path: &Path) -> Option<PathBuf> {
     let is_compiled = is_in_python_cache(path) && path.extension().is_some_and(|kind| kind == "pyc");
     let name = path.file_name().filter(|_| is_compiled)?.to_str()?;
     let (module, _) = name.split_once('.')?;

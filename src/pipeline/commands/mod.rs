@@ -40,7 +40,7 @@ use super::trace::clean;
 
 pub(super) use build::built;
 use filter::EVERYTHING;
-pub(super) use leftovers::{GuardedFiles, GuardedFolders};
+pub(super) use leftovers::{GuardedFiles, GuardedFolders, LONGEST_NAME, compiled_from};
 pub(super) use observed::observe;
 use observed::observed_process;
 pub(super) use outputs::compare_outputs;
