@@ -106,9 +106,9 @@ fn print(
     Ok(exit_code(session, policy))
 }
 
-/// The exit code of a run. Unless the suite expects it, a failure on any side is an error, and a wrong output
-/// means that the run diverged. A benchmark that works although it is expected to fail is an error as well.
-/// The measurements are stored in any case.
+/// The exit code of a run. Unless the suite expects it, a failure on any side is an error, and so is a check of
+/// outputs that could not be made; a wrong output means that the run diverged. A benchmark that works although it
+/// is expected to fail is an error as well. The measurements are stored in any case.
 fn exit_code(session: &MeasuredRun, policy: &Policy) -> ExitCode {
     let expectations = Expectations::new(policy);
     let mut code = ExitCode::Pass;
@@ -118,9 +118,11 @@ fn exit_code(session: &MeasuredRun, policy: &Policy) -> ExitCode {
             (Some(Met::Fails(_)), ..) => ExitCode::Pass,
             (Some(Met::Works), ..)
             | (None, Outcome::Failed { .. }, _)
-            | (None, _, Some(VerifyCode::EagerFailed | VerifyCode::ExceptionRaised)) => {
-                return ExitCode::Error;
-            }
+            | (
+                None,
+                _,
+                Some(VerifyCode::EagerFailed | VerifyCode::ExceptionRaised | VerifyCode::VerifierDidntRun),
+            ) => return ExitCode::Error,
             (None, _, Some(VerifyCode::Fail)) => ExitCode::Diverged,
             (None, ..) => ExitCode::Pass,
         };

@@ -385,6 +385,16 @@ fn a_head_that_is_as_fast_and_writes_other_files_diverges() {
         "--fail-on=regressed,diverged,error,missing",
     ];
     world.run(gate).expect_code(0);
+    // Without another side, the files must exist, and the report says that nothing else was checked.
+    let alone = world.run(["run", "--run=alone.json"]).expect_code(0).said();
+    assert!(
+        alone.contains("ok, not verified") && world.read("alone.json").contains("\"unverified\""),
+        "{alone}"
+    );
+    world.write("bench.sh", script.replace("echo 3 > \"$1/count.txt\"", "true"));
+    let missing = world.run(["run", "--run=alone.json"]).expect_code(20).said();
+    assert!(missing.contains("left no file `count.txt`"), "{missing}");
+    world.write("bench.sh", &script);
     world.write("y.npy", npy(&[1.000_000_1, 2.0, 3.0]));
     world.run(gate).expect_code(0);
     let mut greens = Vec::new();

@@ -183,6 +183,10 @@ pub(in crate::pipeline) fn compare_outputs(
     sides: &[PreparedSide<'_>],
     file: &mut RunFile,
 ) -> Result<(), PipelineError> {
+    if let [side] = sides {
+        side.commands.iter().for_each(|command| check_alone(side.input.name, command, file));
+        return Ok(());
+    }
     let of = |name| sides.iter().find(|side| side.input.name == name);
     let (Some(base), Some(head)) = (of(SideName::Base), of(SideName::Head)) else { return Ok(()) };
     for command in &head.commands {
@@ -202,6 +206,27 @@ pub(in crate::pipeline) fn compare_outputs(
         }
     }
     Ok(())
+}
+
+/// Checks that the processes of the only side wrote all outputs, and states that nothing else was checked: stored
+/// sessions have no outputs.
+fn check_alone(side: SideName, command: &PreparedCommand, file: &mut RunFile) {
+    if command.spec.outputs.is_empty() || command.failure.is_some() {
+        return;
+    }
+    let mut outputs = command.spec.outputs.iter().enumerate();
+    let missing = outputs.find_map(|(index, output)| command.contents(side, index, output).err());
+    for record in file.sides.iter_mut().flat_map(|side| &mut side.benchmarks) {
+        if !is_of_command(&record.name, &command.spec.name) {
+            continue;
+        }
+        if let Some(why) = &missing {
+            record.verification = Some(Verification::bare(VerifyCode::VerifierDidntRun, Some(why.clone())));
+        } else {
+            let why = "the outputs exist, but there are none of another side to compare them with";
+            record.lints.push(Lint::new(LintCode::Unverified, why));
+        }
+    }
 }
 
 /// Compares the outputs. Also returns a finding if the comparison proves nothing. `None` if there is nothing
