@@ -158,3 +158,18 @@ fn advice_for_a_list_names_its_format() {
     let report: Value = world.run(args.iter().chain(&["--format", "json"])).json();
     assert_eq!(row(&report, "a", Some("latency"))["verdict"], "inconclusive");
 }
+
+#[test]
+fn a_head_that_is_slower_than_bases_undisturbed_sessions_does_not_pass_because_others_were_disturbed() {
+    let world = World::new();
+    for at in 0..24u8 {
+        let jitter = 1.0 + 0.001 * f64::from(at * 7 % 24);
+        let disturbed = if at < 15 { 1.3 } else { 1.0 };
+        world.write(&format!("base-{at}.json"), hyperfine(0.1 * jitter * disturbed));
+        world.write(&format!("head-{at}.json"), hyperfine(0.105 * jitter));
+    }
+    let report =
+        world.run(["compare", "base-*.json", "head-*.json", "--format", "json"]).expect_code(11).json();
+    let text = report.to_string();
+    assert!(text.contains("6 of base's processes are faster than all of head's"), "{report:#}");
+}

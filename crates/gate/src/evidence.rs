@@ -191,6 +191,10 @@ const MEAN_LIMIT: f64 = 0.02;
 const MEAN_RATE: f64 = 0.1;
 const LARGEST_MEAN_LIMIT: f64 = 0.15;
 
+/// Number of base's processes that are faster than all of head's, so that the others were probably disturbed: if the
+/// sides are equal, the six fastest processes are all base's with a probability of 1/64.
+const UNMATCHED_UNITS: usize = 6;
+
 /// Returns a reason if head is slow, or stalls, more often or for longer than base. The location of a side
 /// does not show this. Without a schedule the machine may be the cause, so this prevents a pass but does not
 /// make a row `regressed`.
@@ -205,6 +209,16 @@ fn uneven(base: &Readings, head: &Readings, worse: f64, tolerance: f64) -> Optio
         }
     };
     let (base_units, head_units) = (units(base), units(head));
+    let fastest_of_head = head_units.iter().copied().fold(f64::INFINITY, f64::min);
+    let lead_of_base =
+        describe::sorted(&base_units).get(UNMATCHED_UNITS - 1).map(|unit| fastest_of_head - unit);
+    if let Some(behind) = lead_of_base.filter(|behind| by_process && *behind > tolerance) {
+        let why = format!(
+            "{UNMATCHED_UNITS} of base's processes are faster than all of head's, by {} or more",
+            percents(behind.exp_m1())
+        );
+        return Some(Reason::too_little("fastest processes got slower", why));
+    }
     if let Some((base_level, head_level)) = quicker(&base_units).zip(quicker(&head_units)) {
         // If head is faster, its process is slow only if a base process with this time would be slow.
         let levels = [base_level, head_level.max(base_level)];
