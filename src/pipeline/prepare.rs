@@ -255,11 +255,8 @@ pub(super) async fn check<'a>(
             workload.changed_inputs = verified.changed_inputs;
         }
     }
-    prepared.peak_device_memory = verified.peak_device_memory;
     prepared.verification = Some(verified.verification);
-    prepared.outputs = verified.outputs;
-    prepared.incomparable = verified.incomparable;
-    prepared.had_other_inputs = verified.had_other_inputs;
+    prepared.calls = verified.calls;
     prepared.execution = planned.target.is_timed().then_some(execution);
     Ok(prepared)
 }

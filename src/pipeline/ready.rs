@@ -432,7 +432,7 @@ fn described(frame: &Frame<'_>, journal: &Journal) -> Vec<Metric> {
         commands::metrics(printed).into_iter().filter(|metric| Metric::built_in(&metric.name).is_none()),
     );
     let prepared = || frame.sides.iter().flat_map(|side| &side.benchmarks);
-    if prepared().any(|prepared| prepared.peak_device_memory.is_some()) {
+    if prepared().any(|prepared| prepared.calls.peak_device_memory.is_some()) {
         metrics.push(Metric::PEAK_DEVICE_MEMORY);
     }
     let mut described = BTreeSet::new();
@@ -442,7 +442,7 @@ fn described(frame: &Frame<'_>, journal: &Journal) -> Vec<Metric> {
 }
 
 fn values(prepared: &Prepared<'_>) -> Vec<ValueRecord> {
-    let memory = prepared.peak_device_memory.map(|bytes| (Metric::PEAK_DEVICE_MEMORY, bytes as f64));
+    let memory = prepared.calls.peak_device_memory.map(|bytes| (Metric::PEAK_DEVICE_MEMORY, bytes as f64));
     let values = memory.into_iter().chain(prepared.code_facts.iter().cloned());
     values
         .map(|(metric, value)| ValueRecord { metric: metric.name.into_owned(), value: Number(value) })

@@ -234,6 +234,19 @@ pub(super) struct Outputs {
     pub(super) answer: Option<String>,
 }
 
+/// The calls of a benchmark's function.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Calls {
+    /// Peak memory of the verified call on the device, in bytes.
+    pub(super) peak_device_memory: Option<u64>,
+    /// Its outputs, until both sides are available, if they are compared with the other side's.
+    pub(super) outputs: Option<Outputs>,
+    /// The reason why they can't be compared, if there is no reference either.
+    pub(super) incomparable: Option<&'static str>,
+    /// True if the inputs of a later call differed from those of the first one.
+    pub(super) had_other_inputs: bool,
+}
+
 /// A benchmark of one side, with the results of its stages so far.
 #[derive(Debug, Clone)]
 pub(super) struct Prepared<'a> {
@@ -247,8 +260,7 @@ pub(super) struct Prepared<'a> {
     pub(super) caller: Option<Caller>,
     pub(super) artifact: Option<Artifact>,
     pub(super) verification: Option<Verification>,
-    /// Peak memory of one call on the device, in bytes.
-    pub(super) peak_device_memory: Option<u64>,
+    pub(super) calls: Calls,
     /// Exact facts of the compilation: the compiler's instruction count, if instructions are counted, and
     /// facts of the generated code, if it is judged.
     pub(super) code_facts: Vec<(Metric, f64)>,
@@ -258,12 +270,6 @@ pub(super) struct Prepared<'a> {
     pub(super) code: Option<GeneratedCode>,
     /// The executed module, its device and its data, once they are known.
     pub(super) execution: Option<Execution>,
-    /// Outputs of the verified call, until both sides are available.
-    pub(super) outputs: Option<Outputs>,
-    /// The reason why they can't be compared with the other side's, if they are not verified otherwise.
-    pub(super) incomparable: Option<&'static str>,
-    /// True if the inputs of a later call differed from those of the first one.
-    pub(super) had_other_inputs: bool,
 }
 
 impl<'a> Prepared<'a> {
@@ -279,14 +285,11 @@ impl<'a> Prepared<'a> {
             caller: None,
             artifact: None,
             verification: None,
-            peak_device_memory: None,
+            calls: Calls::default(),
             code_facts: Vec::new(),
             architecture: None,
             code: None,
             execution: None,
-            outputs: None,
-            incomparable: None,
-            had_other_inputs: false,
         }
     }
 

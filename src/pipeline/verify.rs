@@ -23,7 +23,7 @@ use super::later_calls::{self, LaterCalls};
 use super::plan::PlannedBenchmark;
 use super::slots::Priority;
 use super::stage::{
-    Caller, Outputs, PreparedSource, StageError, StageFailure, StageOutput, StageReport, Staged,
+    Caller, Calls, Outputs, PreparedSource, StageError, StageFailure, StageOutput, StageReport, Staged,
 };
 use super::{PipelineError, diagnostics};
 
@@ -43,20 +43,13 @@ pub(super) struct VerifyJob<'a> {
 pub(super) struct VerifiedModule {
     pub(super) verification: Verification,
     report: StageReport,
-    /// Peak device memory of the call that was verified.
-    pub(super) peak_device_memory: Option<u64>,
-    /// The files that this call opened, if they could be observed.
+    pub(super) calls: Calls,
+    /// The files that the verified call opened, if they could be observed.
     pub(super) opened: Option<Opened>,
-    /// Its outputs, if they are compared with the other side's.
-    pub(super) outputs: Option<Outputs>,
-    /// The reason why they can't be compared, if there is no reference either.
-    pub(super) incomparable: Option<&'static str>,
     /// A description of how a later call differs from the first one, if it does.
     pub(super) stateful: Option<String>,
     /// Indices of the inputs that the first call changes.
     pub(super) changed_inputs: Vec<u32>,
-    /// True if a later call was made with other inputs.
-    pub(super) had_other_inputs: bool,
 }
 
 impl StageOutput for VerifiedModule {
@@ -101,13 +94,10 @@ pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<Verif
             return Ok(VerifiedModule {
                 verification,
                 report,
-                peak_device_memory: None,
+                calls: Calls::default(),
                 opened,
-                outputs: None,
-                incomparable: None,
                 stateful: None,
                 changed_inputs: Vec::new(),
-                had_other_inputs: false,
             });
         }
         // The log is named by benchmark and side and not by module, because benchmarks that share a module
@@ -208,13 +198,15 @@ pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<Verif
     Ok(VerifiedModule {
         verification,
         report: StageReport { peak_memory_bytes: finished.peak_memory_bytes, ..report },
-        peak_device_memory: super::stage::peak_device_memory(&finished.stderr_tail),
+        calls: Calls {
+            peak_device_memory: super::stage::peak_device_memory(&finished.stderr_tail),
+            outputs: kept,
+            incomparable,
+            had_other_inputs: later.with_others.is_some(),
+        },
         opened: finished.opened,
-        outputs: kept,
-        incomparable,
         stateful,
         changed_inputs: later.changed,
-        had_other_inputs: later.with_others.is_some(),
     })
 }
 
@@ -470,11 +462,11 @@ pub(super) fn compare_sides(sides: &mut [PreparedSide<'_>]) -> Result<(), Pipeli
         // If both sides execute the same bytes, a difference is not caused by the change, so no comparison is
         // needed. Without a reference it is made anyway, because nothing else would verify the outputs.
         let identical = prepared.artifact.is_some() && prepared.artifact == partner.artifact;
-        let both = partner.outputs.take().zip(prepared.outputs.take());
-        let Some((base_outputs, head_outputs)) = both.filter(|_| partner.incomparable.is_none()) else {
+        let both = partner.calls.outputs.take().zip(prepared.calls.outputs.take());
+        let Some((base_outputs, head_outputs)) = both.filter(|_| partner.calls.incomparable.is_none()) else {
             continue;
         };
-        if partner.had_other_inputs && !prepared.had_other_inputs {
+        if partner.calls.had_other_inputs && !prepared.calls.had_other_inputs {
             let why = "head can't be called with other inputs, but base can, so benchgate could not check \
                 whether head keeps state between calls";
             prepared.lints.push(Lint::new(LintCode::Stateful, why));
@@ -496,7 +488,7 @@ pub(super) fn compare_sides(sides: &mut [PreparedSide<'_>]) -> Result<(), Pipeli
             })
         };
         verification.model_changed = !same_model(&head_outputs, &base_outputs);
-        if let Some(why) = prepared.incomparable {
+        if let Some(why) = prepared.calls.incomparable {
             if !identical {
                 let why = format!("head's outputs can't be compared with base's: {why}");
                 verification.against_base =

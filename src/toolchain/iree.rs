@@ -198,8 +198,7 @@ async fn stage(
     cancel: &Cancel,
 ) -> Result<(), ToolchainError> {
     let python = python_env::with_pip(cache, cancel).await?;
-    let pip =
-        Pip { python: python.executable, pip: None, work: place.work().to_owned(), timeout: INSTALL_TIMEOUT };
+    let pip = Pip::of(python.executable, place.work(), INSTALL_TIMEOUT);
     let tree = place.tree();
     let [compiler, runtime] = PARTS.map(|part| tree.join(part));
     for (index, (wheel, target)) in wanted.wheels.iter().zip([&compiler, &runtime]).enumerate() {

@@ -52,7 +52,7 @@ pub async fn pin_tools(
     }
     let work = workspace(cache)?;
     let python = python_env::with_pip(cache, cancel).await?;
-    let pip = Pip { python: python.executable, pip: None, work: work.path().to_owned(), timeout: TIMEOUT };
+    let pip = Pip::of(python.executable, work.path(), TIMEOUT);
     let mut wheels = Vec::new();
     let mut missing = None;
     for machine in MACHINES {
@@ -82,7 +82,7 @@ pub async fn releases(cache: &Path, cancel: &Cancel) -> Result<Vec<String>, Tool
     let what = "the list of IREE releases";
     let work = workspace(cache)?;
     let python = python_env::with_pip(cache, cancel).await?;
-    let pip = Pip { python: python.executable, pip: None, work: work.path().to_owned(), timeout: TIMEOUT };
+    let pip = Pip::of(python.executable, work.path(), TIMEOUT);
     let finished = pip.run(what, ["index", "versions", PROJECT], cancel).await?;
     let found = releases_of(&String::from_utf8_lossy(&finished.stdout));
     if found.is_empty() {
@@ -177,12 +177,7 @@ pub async fn pin_python(
         let what = format!("the Python environment {} for Python {version}", environment.name());
         progress.on(Event::Note(&format!("asking pip for {what}")));
         let Some(folder) = python.pip else { continue };
-        let pip = Pip {
-            python: python.executable,
-            pip: Some(folder),
-            work: work.path().to_owned(),
-            timeout: TIMEOUT,
-        };
+        let pip = Pip { pip: Some(folder), ..Pip::of(python.executable, work.path(), TIMEOUT) };
         let arguments = ["--only-binary=:all:".into(), "--requirement".into(), requirements.clone().into()];
         let resolved = async {
             let locked = |name, digest: &str| {
@@ -385,7 +380,7 @@ pub async fn release_commit(
     progress.on(Event::Note(&format!("reading the commit of {what}")));
     let work = workspace(cache)?;
     let python = python_env::with_pip(cache, cancel).await?;
-    let pip = Pip { python: python.executable, pip: None, work: work.path().to_owned(), timeout: TIMEOUT };
+    let pip = Pip::of(python.executable, work.path(), TIMEOUT);
     let (target, requirements) = (work.path().join("runtime"), work.path().join("requirements.txt"));
     write_requirements(&requirements, &[requirement(wheel)?])?;
     pip.run(&what, tool_arguments(wheel, &target, &requirements), cancel).await?;

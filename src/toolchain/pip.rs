@@ -71,6 +71,11 @@ pub(super) struct Pip {
 }
 
 impl Pip {
+    /// The pip that is part of `python`.
+    pub(super) fn of(python: PathBuf, work: &Path, timeout: Duration) -> Self {
+        Self { python, pip: None, work: work.to_owned(), timeout }
+    }
+
     /// pip's cache, from which a killed installation resumes its downloads.
     pub(super) fn downloads(&self) -> PathBuf {
         self.work.join("pip")
@@ -374,7 +379,7 @@ mod tests {
     use super::*;
 
     fn failure(stderr: &str) -> ToolchainError {
-        let pip = Pip { python: "python3".into(), pip: None, work: "/cache".into(), timeout: Duration::ZERO };
+        let pip = Pip::of("python3".into(), Path::new("/cache"), Duration::ZERO);
         pip.failure("IREE 3.13.0", Exit::Code(1), stderr)
     }
 

@@ -316,12 +316,7 @@ async fn stage(
         Some(folder) => Some(folder.clone()),
         None => with_pip(cache, cancel).await?.pip,
     };
-    let pip = Pip {
-        python: tree.join("bin/python"),
-        pip: folder,
-        work: place.work().to_owned(),
-        timeout: INSTALL_TIMEOUT,
-    };
+    let pip = Pip { pip: folder, ..Pip::of(tree.join("bin/python"), place.work(), INSTALL_TIMEOUT) };
     let lines: Vec<String> = env
         .wheels
         .iter()

@@ -13,7 +13,7 @@ use crate::numerics::TensorFile;
 use crate::pipeline::candidates::PreparedSide;
 use crate::record::{
     BundleFile, BundleSchema, BundledBenchmark, BundledCaller, BundledFile, BundledInput, BundledModule,
-    BundledParameters, BundledSide, Number, OutcomeRecord, ReferenceProblem, StageRecord, is_plain_path,
+    BundledParameters, BundledSide, OutcomeRecord, ReferenceProblem, StageRecord, is_plain_path,
 };
 use crate::toolchain::Lock;
 
@@ -261,16 +261,8 @@ impl Packing<'_, '_> {
 }
 
 fn record(prepared: &Prepared<'_>, module: Option<BundledModule>) -> BundledBenchmark {
-    let stage = |report: &StageReport| StageRecord {
-        stage: report.stage,
-        status: report.status,
-        seconds: Number(report.seconds),
-        made_in_seconds: report.made_in_seconds.map(Number),
-        peak_memory_bytes: report.peak_memory_bytes,
-        slot: report.slot,
-        // The log is not packed; it stays on the machine that wrote it.
-        log: None,
-    };
+    // The log is not packed; it stays on the machine that wrote it.
+    let stage = |report: &StageReport| StageRecord { log: None, ..report.record(Path::new("")) };
     BundledBenchmark {
         name: prepared.name().as_str().to_owned(),
         outcome: OutcomeRecord::from(&prepared.outcome),
