@@ -7,9 +7,7 @@ use crate::exit_code::ExitCode;
 use crate::git::Repository;
 use crate::model::{BenchmarkGlob, SideName};
 use crate::record::{AcceptanceFile, QuarantineRecord, RunFile};
-use crate::store::{
-    self, Acceptance, AcceptedSessions, BaselineFolder, Files, LoadedFile, StoreError, Stored,
-};
+use crate::store::{self, Acceptance, AcceptedSessions, BaselineFolder, Files, StoreError, Stored};
 
 use super::store_args::{ShelfArgs, StorePlace, no_match, quoted, say_faults};
 use super::{CliError, Terminal, runtime};
@@ -206,13 +204,10 @@ fn listed(reasons: &[QuarantineRecord]) -> String {
 }
 
 pub fn loaded(shelf: &BaselineFolder, files: &dyn Files, name: &store::RunName) -> Result<Stored, CliError> {
-    match shelf.load(files, name)? {
-        LoadedFile::Run(stored) => Ok(stored),
-        LoadedFile::Unusable(fault) => {
-            Err(CliError::input(format!("failed to read {}: {}", fault.path, fault.why))
-                .hint("`benchgate baseline verify` lists every damaged file"))
-        }
-    }
+    shelf.load(files, name)?.map_err(|fault| {
+        CliError::input(format!("failed to read {}: {}", fault.path, fault.why))
+            .hint("`benchgate baseline verify` lists every damaged file")
+    })
 }
 
 /// The number of sessions that are searched for the benchmark named in an acceptance.
@@ -240,7 +235,7 @@ fn identity(
             if found {
                 break;
             }
-            found = matches!(shelf.load(files, &older?)?, LoadedFile::Run(older) if has(&older));
+            found = shelf.load(files, &older?)?.is_ok_and(|older| has(&older));
         }
         if !found {
             return Err(no_match(pattern, &shelf.folder));

@@ -10,7 +10,7 @@ use crate::pipeline::Filter;
 use crate::report::{percent, quantity, sparkline};
 use crate::stats::change_points::change_points;
 use crate::stats::describe;
-use crate::store::{self, BaselineFolder, Files, LoadedFile, RunName, StoreError, Stored};
+use crate::store::{self, BaselineFolder, Files, RunName, StoreError, Stored};
 
 use super::rendering::{OutputArgs, OutputFormat};
 use super::store_args::{ShelfArgs, no_match, say_faults};
@@ -196,13 +196,10 @@ pub(super) fn load(
     say_faults(&shelf.faults, terminal);
     say_faults(&runs.faults, terminal);
     let mut sessions = Vec::new();
-    for batch in runs.names[usize::from(more)..].chunks(store::BATCH) {
-        shelf.prefetch(files, batch)?;
-        for name in batch {
-            match shelf.load(files, name)? {
-                LoadedFile::Run(stored) => sessions.push(stored),
-                LoadedFile::Unusable(fault) => say_faults(&[fault], terminal),
-            }
+    for loaded in shelf.load_all(files, &runs.names[usize::from(more)..]) {
+        match loaded? {
+            Ok(stored) => sessions.push(stored),
+            Err(fault) => say_faults(&[fault], terminal),
         }
     }
     Ok((sessions, more))

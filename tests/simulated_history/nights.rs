@@ -10,8 +10,8 @@ use benchgate::site::{
     Action, AlertPolicy, IssueTrace, KnownIssue, Timeline, name_machines, open_slowdowns, plan,
 };
 use benchgate::store::{
-    Acceptance, BaselineFolder, Change, Files, HistoryQuery, Lineage, LoadedFile, Selection, StoreError,
-    UpdateOptions, accept, history_for_gate, judged_side, summarise, update,
+    Acceptance, BaselineFolder, Change, Files, HistoryQuery, Lineage, Selection, StoreError, UpdateOptions,
+    accept, history_for_gate, judged_side, summarise, update,
 };
 use jiff::{SignedDuration, Timestamp};
 use rand::{Rng, SeedableRng};
@@ -279,7 +279,7 @@ fn timelines(files: &MemoryFiles, golden: &RunFile) -> Vec<Timeline> {
     let folder = BaselineFolder::open(files, &golden.suite, &golden.testbed.id).unwrap();
     let mut timeline = Timeline::new(&golden.suite, &golden.testbed.id);
     for name in folder.runs(files).unwrap().names {
-        let LoadedFile::Run(stored) = folder.load(files, &name).unwrap() else { panic!("{name}") };
+        let stored = folder.load(files, &name).unwrap().unwrap();
         let held = folder.held(&stored);
         timeline.add(name.as_str(), name.began().unwrap(), stored.file, held);
     }

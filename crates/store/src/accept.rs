@@ -6,7 +6,7 @@ use benchgate_core::model::BenchmarkGlob;
 use benchgate_core::record::{AcceptanceFile, AcceptanceSchema, QuarantineCause, QuarantineRecord};
 
 use super::select::{absent, held, usable};
-use super::{BATCH, BaselineFolder, Change, Fault, Files, LoadedFile, RunName, StoreError, Stored, name};
+use super::{BaselineFolder, Change, Fault, Files, RunName, StoreError, Stored, name};
 
 /// An acceptance: the change, the person and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,10 +85,10 @@ fn not_measured(
     acceptance: &AcceptanceFile,
 ) -> Result<Vec<String>, StoreError> {
     let stored = match baseline.load(files, from)? {
-        LoadedFile::Run(stored) => stored,
+        Ok(stored) => stored,
         // Withdrawing must always be possible.
-        LoadedFile::Unusable(_) if acceptance.is_withdrawal() => return Ok(Vec::new()),
-        LoadedFile::Unusable(Fault { path, why }) => return Err(StoreError::Unreadable { path, why }),
+        Err(_) if acceptance.is_withdrawal() => return Ok(Vec::new()),
+        Err(Fault { path, why }) => return Err(StoreError::Unreadable { path, why }),
     };
     let mut covered = stored.file.benchmarks.iter().filter(|it| acceptance.covers(Some(&it.name)));
     if acceptance.benchmark.is_some() && covered.next().is_none() {
@@ -168,13 +168,10 @@ impl AcceptedSessions {
         let faults = std::mem::take(&mut newest.faults);
         let not_measured = acceptance.not_measured.clone();
         let mut read = Self { faults, not_measured, accepted: names.len(), ..Self::default() };
-        for batch in names.chunks(BATCH) {
-            after.prefetch(files, batch)?;
-            for name in batch {
-                match after.load(files, name)? {
-                    LoadedFile::Run(stored) => read.add(&stored, before, &after, acceptance),
-                    LoadedFile::Unusable(fault) => read.faults.push(fault),
-                }
+        for loaded in after.load_all(files, &names) {
+            match loaded? {
+                Ok(stored) => read.add(&stored, before, &after, acceptance),
+                Err(fault) => read.faults.push(fault),
             }
         }
         Ok(read)

@@ -10,7 +10,7 @@ use benchgate_core::model::Run;
 use benchgate_gate::{EarlierSessions, LEVEL_SESSIONS};
 
 use super::select::{HistoryQuery, Lineage, UsableSession, held, is_about_speed, is_past, usable};
-use super::{BaselineFolder, Fault, Files, LoadedFile, RunName, StoreError, Stored};
+use super::{BaselineFolder, Fault, Files, RunName, StoreError, Stored};
 
 /// Number of sessions to read from each starting day on. Some of them may be quarantined.
 const FROM_EACH: usize = 7;
@@ -133,9 +133,9 @@ fn read(
         match is_kept(name) {
             Some(kept) => read.push(kept.stored.clone()),
             None => match baseline.load(files, name)? {
-                LoadedFile::Run(stored) => read.push(stored),
-                LoadedFile::Unusable(fault) if !faults.contains(&fault) => faults.push(fault),
-                LoadedFile::Unusable(_) => {}
+                Ok(stored) => read.push(stored),
+                Err(fault) if !faults.contains(&fault) => faults.push(fault),
+                Err(_) => {}
             },
         }
     }

@@ -26,14 +26,6 @@ pub struct Stored {
     pub file: BaselineFile,
 }
 
-/// The result of loading a run's file.
-#[derive(Debug, Clone, PartialEq)]
-#[expect(clippy::large_enum_variant, reason = "it is matched where it is made, and never kept")]
-pub enum LoadedFile {
-    Run(Stored),
-    Unusable(Fault),
-}
-
 /// The baseline of one suite on one testbed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BaselineFolder {
@@ -119,10 +111,22 @@ impl BaselineFolder {
 
     /// Loads one run. Returns an error only if the baseline can't be read; a file with unusable content is a
     /// fault.
-    pub fn load(&self, files: &dyn Files, name: &RunName) -> Result<LoadedFile, StoreError> {
+    pub fn load(&self, files: &dyn Files, name: &RunName) -> Result<Result<Stored, Fault>, StoreError> {
         let path = self.run_path(name);
         let read = self.encoding.read(&files.read(&path)?).map_err(|error| fault(path, &error));
-        Ok(read.and_then(|file| self.checked(name, file)).map_or_else(LoadedFile::Unusable, LoadedFile::Run))
+        Ok(read.and_then(|file| self.checked(name, file)))
+    }
+
+    /// Loads runs one by one, and prefetches them in batches.
+    pub fn load_all<'a>(
+        &'a self,
+        files: &'a dyn Files,
+        names: &'a [RunName],
+    ) -> impl Iterator<Item = Result<Result<Stored, Fault>, StoreError>> + 'a {
+        names.chunks(BATCH).flat_map(move |batch| {
+            let failed = self.prefetch(files, batch).err().map(Err);
+            failed.into_iter().chain(batch.iter().map(move |name| self.load(files, name)))
+        })
     }
 
     /// Accepts a file if its path matches its content.
@@ -206,24 +210,19 @@ pub fn verify(files: &dyn Files) -> Result<Verified, StoreError> {
         let mut sessions: BTreeMap<String, String> = BTreeMap::new();
         let runs = baseline.runs(files)?;
         verified.faults.extend(runs.faults);
-        for batch in runs.names.chunks(BATCH) {
-            baseline.prefetch(files, batch)?;
-            for name in batch {
-                let stored = match baseline.load(files, name)? {
-                    LoadedFile::Run(stored) => stored,
-                    LoadedFile::Unusable(fault) => {
-                        verified.faults.push(fault);
-                        continue;
-                    }
-                };
-                verified.runs += 1;
-                verified.quarantined += usize::from(!stored.file.quarantine.is_empty());
-                let path = baseline.run_path(name);
-                if let Some(first) = sessions.insert(stored.file.session.clone(), path.clone()) {
-                    verified
-                        .faults
-                        .push(Fault { path, why: format!("its session is also stored in {first}") });
+        for loaded in baseline.load_all(files, &runs.names) {
+            let stored = match loaded? {
+                Ok(stored) => stored,
+                Err(fault) => {
+                    verified.faults.push(fault);
+                    continue;
                 }
+            };
+            verified.runs += 1;
+            verified.quarantined += usize::from(!stored.file.quarantine.is_empty());
+            let path = baseline.run_path(&stored.name);
+            if let Some(first) = sessions.insert(stored.file.session, path.clone()) {
+                verified.faults.push(Fault { path, why: format!("its session is also stored in {first}") });
             }
         }
         for (file, acceptance) in &baseline.acceptances {
@@ -376,7 +375,7 @@ pub(super) fn similar_testbeds(
         }
         let baseline = BaselineFolder::open_folder(files, format!("{folder}/{testbed}"))?;
         let Some(newest) = baseline.newest(files).next().transpose()? else { continue };
-        let LoadedFile::Run(stored) = baseline.load(files, &newest)? else { continue };
+        let Ok(stored) = baseline.load(files, &newest)? else { continue };
         let differences = differences(&stored.file.testbed.facts, &wanted.facts);
         if differences.len() <= MAX_DIFFERENCES {
             found.push(SimilarTestbed { testbed: stored.file.testbed.id, newest, differences });

@@ -38,8 +38,7 @@ use benchgate_host::git::GitError;
 pub use accept::{Acceptance, AcceptedSessions, accept};
 pub use files::{Change, Encoding, Files};
 pub use folder::{
-    BATCH, BaselineFolder, Fault, LoadedFile, Newest, Runs, SimilarTestbed, Stored, Verified,
-    baseline_folders, verify,
+    BATCH, BaselineFolder, Fault, Newest, Runs, SimilarTestbed, Stored, Verified, baseline_folders, verify,
 };
 pub use name::{RunName, folder_name};
 pub use objects::Objects;

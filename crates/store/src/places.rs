@@ -15,6 +15,13 @@ use super::{Change, Files, StoreError};
 /// needs only a fraction of this.
 const MOST_BYTES: u64 = 256 << 20;
 
+/// The names of the folders, or else of the files, among entries.
+fn names(entries: Vec<(String, bool)>, folders: bool) -> Vec<String> {
+    let wanted =
+        entries.into_iter().filter(|(name, is_folder)| *is_folder == folders && !name.starts_with('.'));
+    wanted.map(|(name, _)| name).collect()
+}
+
 /// A baseline in a folder, usually `baselines/` in the repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Directory {
@@ -27,7 +34,7 @@ impl Directory {
         Self { root: root.into() }
     }
 
-    fn entries(&self, folder: &str, folders: bool) -> Result<Vec<String>, StoreError> {
+    fn entries(&self, folder: &str) -> Result<Vec<(String, bool)>, StoreError> {
         let path = self.root.join(folder);
         let io = |source| StoreError::Io { action: "list", path: path.clone(), source };
         let Some(entries) = files::if_exists(fs::read_dir(&path)).map_err(io)? else {
@@ -37,10 +44,7 @@ impl Directory {
         for entry in entries {
             let entry = entry.map_err(io)?;
             let kind = entry.file_type().map_err(io)?;
-            let name = entry.file_name().to_string_lossy().into_owned();
-            if !name.starts_with('.') && kind.is_dir() == folders {
-                names.push(name);
-            }
+            names.push((entry.file_name().to_string_lossy().into_owned(), kind.is_dir()));
         }
         names.sort();
         Ok(names)
@@ -64,11 +68,11 @@ impl Directory {
 
 impl Files for Directory {
     fn folders(&self, folder: &str) -> Result<Vec<String>, StoreError> {
-        self.entries(folder, true)
+        Ok(names(self.entries(folder)?, true))
     }
 
     fn names(&self, folder: &str) -> Result<Vec<String>, StoreError> {
-        self.entries(folder, false)
+        Ok(names(self.entries(folder)?, false))
     }
 
     fn read(&self, path: &str) -> Result<Vec<u8>, StoreError> {
@@ -129,21 +133,18 @@ impl<'a> Branch<'a> {
         Self { inner: RefCell::new(branch) }
     }
 
-    fn entries(&self, folder: &str, folders: bool) -> Result<Vec<String>, StoreError> {
-        let entries = self.inner.borrow().list(folder)?;
-        let wanted =
-            entries.into_iter().filter(|(name, is_folder)| *is_folder == folders && !name.starts_with('.'));
-        Ok(wanted.map(|(name, _)| name).collect())
+    fn entries(&self, folder: &str) -> Result<Vec<(String, bool)>, StoreError> {
+        Ok(self.inner.borrow().list(folder)?)
     }
 }
 
 impl Files for Branch<'_> {
     fn folders(&self, folder: &str) -> Result<Vec<String>, StoreError> {
-        self.entries(folder, true)
+        Ok(names(self.entries(folder)?, true))
     }
 
     fn names(&self, folder: &str) -> Result<Vec<String>, StoreError> {
-        self.entries(folder, false)
+        Ok(names(self.entries(folder)?, false))
     }
 
     fn read(&self, path: &str) -> Result<Vec<u8>, StoreError> {
@@ -207,21 +208,18 @@ impl<'a> CommitTree<'a> {
         }
     }
 
-    fn entries(&self, folder: &str, folders: bool) -> Result<Vec<String>, StoreError> {
-        let entries = self.repository.list(&self.commit, &self.inside(folder))?;
-        let wanted =
-            entries.into_iter().filter(|(name, is_folder)| *is_folder == folders && !name.starts_with('.'));
-        Ok(wanted.map(|(name, _)| name).collect())
+    fn entries(&self, folder: &str) -> Result<Vec<(String, bool)>, StoreError> {
+        Ok(self.repository.list(&self.commit, &self.inside(folder))?)
     }
 }
 
 impl Files for CommitTree<'_> {
     fn folders(&self, folder: &str) -> Result<Vec<String>, StoreError> {
-        self.entries(folder, true)
+        Ok(names(self.entries(folder)?, true))
     }
 
     fn names(&self, folder: &str) -> Result<Vec<String>, StoreError> {
-        self.entries(folder, false)
+        Ok(names(self.entries(folder)?, false))
     }
 
     fn read(&self, path: &str) -> Result<Vec<u8>, StoreError> {

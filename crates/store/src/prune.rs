@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::earlier;
 use super::select::measured;
-use super::{BaselineFolder, Change, Encoding, Fault, Files, LoadedFile, RunName, StoreError};
+use super::{BaselineFolder, Change, Encoding, Fault, Files, RunName, StoreError};
 
 /// The result of pruning one baseline folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,8 +70,8 @@ pub fn prunable(
         }
         oldest_kept -= 1;
         let stored = match baseline.load(files, name)? {
-            LoadedFile::Run(stored) => stored,
-            LoadedFile::Unusable(fault) => {
+            Ok(stored) => stored,
+            Err(fault) => {
                 faults.push(fault);
                 continue;
             }
@@ -96,7 +96,7 @@ pub fn prunable(
         if wanted.is_empty() {
             break;
         }
-        let LoadedFile::Run(stored) = baseline.load(files, name)? else { continue };
+        let Ok(stored) = baseline.load(files, name)? else { continue };
         for (benchmark, usable) in measured(&stored, &baseline) {
             if let Some(count) = wanted.get_mut(benchmark).filter(|_| usable) {
                 *count -= 1;

@@ -16,7 +16,7 @@ use benchgate_host::git::Ancestry;
 
 use super::folder::SimilarTestbed;
 use super::quarantine::is_released;
-use super::{BaselineFolder, Fault, Files, LoadedFile, RunName, StoreError, Stored, earlier, folder, name};
+use super::{BaselineFolder, Fault, Files, RunName, StoreError, Stored, earlier, folder, name};
 
 /// Maximum number of files to open per wanted session, so that a baseline with a thousand quarantined runs is
 /// not read completely. The limit does not apply while an unaccepted slowdown hides the good sessions before
@@ -356,11 +356,10 @@ fn newest(
         }
         opened += batch.len();
         let mut present = BTreeSet::new();
-        baseline.prefetch(files, &batch)?;
-        for name in &batch {
-            let stored = match baseline.load(files, name)? {
-                LoadedFile::Run(stored) => stored,
-                LoadedFile::Unusable(fault) => {
+        for loaded in baseline.load_all(files, &batch) {
+            let stored = match loaded? {
+                Ok(stored) => stored,
+                Err(fault) => {
                     faults.push(fault);
                     continue;
                 }

@@ -10,8 +10,8 @@ use benchgate_gate::{self, CompareOptions, Comparison, Policy};
 
 use super::select::{HistoryQuery, Missing, Selection, history_for_gate};
 use super::{
-    BaselineFolder, Change, Fault, Files, LoadedFile, RunName, StoreError, Stored, baseline_folders,
-    quarantine, summarise,
+    BaselineFolder, Change, Fault, Files, RunName, StoreError, Stored, baseline_folders, quarantine,
+    summarise,
 };
 
 /// Number of names to try for one run. If two sessions have the same second, the second name contains a hash;
@@ -159,7 +159,7 @@ fn find_stored(
     name: &RunName,
 ) -> Result<Option<(String, BaselineFile)>, StoreError> {
     for candidate in baseline.runs_like(files, name)? {
-        if let LoadedFile::Run(stored) = baseline.load(files, &candidate)?
+        if let Ok(stored) = baseline.load(files, &candidate)?
             && stored.file.session == run.session
         {
             return Ok(Some((baseline.run_path(&candidate), stored.file)));
@@ -224,7 +224,7 @@ pub(super) fn append(
             Err(StoreError::Exists { .. }) if tries < TRIES => {
                 // Another process stored this session, or the request was repeated because its
                 // response was lost.
-                if let LoadedFile::Run(stored) = baseline.load(files, &name)?
+                if let Ok(stored) = baseline.load(files, &name)?
                     && stored.file.session == file.session
                 {
                     same_result(&path, stored.file, file)?;
@@ -315,12 +315,11 @@ pub fn export(from: &dyn Files, to: &mut dyn Files) -> Result<ExportedSessions, 
             runs.names.into_iter().partition(|name| known.contains(name));
         exported.already += old.len();
         for batch in new.chunks(AT_ONCE) {
-            baseline.prefetch(from, batch)?;
             let mut sessions = Vec::new();
-            for name in batch {
-                match baseline.load(from, name)? {
-                    LoadedFile::Run(stored) => sessions.push(stored),
-                    LoadedFile::Unusable(fault) => exported.faults.push(fault),
+            for loaded in baseline.load_all(from, batch) {
+                match loaded? {
+                    Ok(stored) => sessions.push(stored),
+                    Err(fault) => exported.faults.push(fault),
                 }
             }
             let (written, known) = copy(to, &there, &sessions)?;
