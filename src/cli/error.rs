@@ -1,5 +1,8 @@
 //! Errors of commands, with their hints and exit codes.
 
+use std::io;
+use std::path::Path;
+
 use crate::config::ConfigError;
 use crate::device::DeviceError;
 use crate::exit_code::ExitCode;
@@ -81,6 +84,11 @@ impl CliError {
     fn interrupted_keeping(kept: &str) -> Self {
         let message = format!("interrupted; {kept} is kept, and the next run continues from there");
         Self::new(ErrorKind::Interrupted, message)
+    }
+
+    /// Names a file or folder that could not be written.
+    pub fn unwritable(path: &Path) -> impl Fn(io::Error) -> Self {
+        move |error| Self::failed(format!("failed to write {}: {error}", path.display()))
     }
 
     pub fn internal(message: impl Into<String>) -> Self {

@@ -148,8 +148,7 @@ pub fn measure(
     let settings = lead.config.measure.clone();
     check_processors(&settings, &lead.config.file.display())?;
     let work = args.work_dir.clone().unwrap_or_else(|| lead.config.root.join(".benchgate"));
-    let work = std::path::absolute(&work)
-        .map_err(|error| CliError::usage(format!("failed to find {}: {error}", work.display())))?;
+    let work = paths::absolute("", &work)?;
     prepare_work_dir(&work)?;
     let name = BenchmarkName::new(benchmark);
     // Without its slashes, a benchmark's name can't lead out of the folder.

@@ -84,8 +84,7 @@ pub fn run(args: &ImportArgs, terminal: &Terminal) -> Result<ExitCode, CliError>
     }
     config::parse(&imported.config, &output)
         .map_err(|error| CliError::failed(format!("the imported configuration is not valid: {error}")))?;
-    files::write(&output, imported.config.as_bytes())
-        .map_err(|error| CliError::failed(format!("failed to write {}: {error}", output.display())))?;
+    files::write(&output, imported.config.as_bytes()).map_err(CliError::unwritable(&output))?;
     let mut text = String::new();
     for untranslated in &imported.untranslated {
         text.push_str(&format!("{untranslated}\n"));

@@ -11,6 +11,7 @@ use crate::ingest::Format;
 use crate::model::{GpuClock, SideName};
 use crate::pipeline::{self, CommandRows, PrepareFrom, SideInput};
 
+use super::paths::absolute;
 use super::policy_args::PolicyArgs;
 use super::rendering::ComparisonArgs;
 use super::result_args::format_parser;
@@ -116,7 +117,7 @@ const OF_THE_RUNNER: [&str; 3] = ["GITHUB_", "ACTIONS_", "RUNNER_"];
 const MAX_BLOCKS: u32 = 48;
 
 pub fn run(args: &CommandPairArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    let work = absolute(&args.work_dir)?;
+    let work = absolute("the folder ", &args.work_dir)?;
     let output = args.run.clone().unwrap_or_else(|| work.join("pair.json"));
     runtime::leave_no_earlier_result(&output)?;
     let destination = args.report.output.open()?;
@@ -153,7 +154,7 @@ impl CommandPairArgs {
             SideName::Base => (&self.base, &self.cwd_base, &self.env_base),
             SideName::Head => (self.head.as_ref().unwrap_or(&self.base), &self.cwd_head, &self.env_head),
         };
-        let folder = absolute(folder.as_deref().unwrap_or(Path::new(".")))?;
+        let folder = absolute("the folder ", folder.as_deref().unwrap_or(Path::new(".")))?;
         if !folder.is_dir() {
             return Err(CliError::usage(format!("failed to use {}: not a folder", folder.display())));
         }
@@ -204,11 +205,6 @@ fn inherited() -> impl Iterator<Item = (String, String)> {
     };
     let own: BTreeMap<String, String> = std::env::vars_os().filter_map(readable).collect();
     own.into_iter().filter(|(name, _)| !OF_THE_RUNNER.iter().any(|prefix| name.starts_with(prefix)))
-}
-
-fn absolute(folder: &Path) -> Result<PathBuf, CliError> {
-    std::path::absolute(folder)
-        .map_err(|error| CliError::usage(format!("failed to find the folder {}: {error}", folder.display())))
 }
 
 fn device(text: &str) -> Result<String, String> {

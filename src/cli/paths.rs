@@ -13,17 +13,21 @@ use crate::process::shell_word;
 
 use super::CliError;
 
+/// A path that does not depend on the current folder. `what` describes it in messages.
+pub fn absolute(what: &str, path: &Path) -> Result<PathBuf, CliError> {
+    std::path::absolute(path)
+        .map_err(|error| CliError::usage(format!("failed to find {what}{}: {error}", path.display())))
+}
+
 /// The cache folder: the given one, or else `$XDG_CACHE_HOME/benchgate`, or else `~/.cache/benchgate`.
 pub fn cache_dir(given: Option<&Path>) -> Result<PathBuf, CliError> {
     if let Some(given) = given {
-        return std::path::absolute(given).map_err(|error| {
-            CliError::usage(format!("failed to find the cache folder {}: {error}", given.display()))
-        });
+        return absolute("the cache folder ", given);
     }
     // The XDG base directory specification requires that a relative path is ignored.
-    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    absolute("XDG_CACHE_HOME")
-        .or_else(|| absolute("HOME").map(|home| home.join(".cache")))
+    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    variable("XDG_CACHE_HOME")
+        .or_else(|| variable("HOME").map(|home| home.join(".cache")))
         .map(|cache| cache.join("benchgate"))
         .ok_or_else(|| {
             CliError::usage("failed to find a cache folder: neither XDG_CACHE_HOME nor HOME is set")

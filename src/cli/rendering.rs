@@ -199,7 +199,7 @@ impl Destination {
             Self::File { draft, path } => (draft, path),
         };
         draft.write_all(text.as_bytes()).and_then(|()| draft.commit()).map_err(|error| {
-            CliError::failed(format!("failed to write {}: {error}", path.display()))
+            CliError::unwritable(&path)(error)
                 .hint("nothing was replaced; free some space or choose another `--output`")
         })
     }

@@ -44,7 +44,7 @@ impl Reporting {
         let folder = self.kept();
         let mut report = None;
         if let Some(folder) = &folder {
-            std::fs::create_dir_all(folder).map_err(|error| unwritable(folder, &error))?;
+            std::fs::create_dir_all(folder).map_err(CliError::unwritable(folder))?;
             keep(folder, "summary.md", &texts.summary)?;
             keep(folder, "comment.md", posts.map_or(&texts.comment, |posts| posts.comment))?;
             keep(folder, "annotations.txt", &texts.annotations)?;
@@ -104,12 +104,8 @@ fn outputs(texts: &Texts, report: Option<&Path>, comment_url: Option<&str>) -> V
 
 fn keep(folder: &Path, name: &str, text: &str) -> Result<PathBuf, CliError> {
     let path = folder.join(name);
-    files::write(&path, text.as_bytes()).map_err(|error| unwritable(&path, &error))?;
+    files::write(&path, text.as_bytes()).map_err(CliError::unwritable(&path))?;
     Ok(path)
-}
-
-fn unwritable(path: &Path, error: &std::io::Error) -> CliError {
-    CliError::failed(format!("failed to write {}: {error}", path.display()))
 }
 
 /// Appends to one of the files that a runner reads. Outside a job, there are none.
@@ -117,7 +113,7 @@ fn append(variable: &str, text: &str) -> Result<(), CliError> {
     use std::io::Write;
     let Some(path) = runtime::secret(variable).map(PathBuf::from) else { return Ok(()) };
     let file = std::fs::OpenOptions::new().append(true).create(true).open(&path);
-    file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|error| unwritable(&path, &error))
+    file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(CliError::unwritable(&path))
 }
 
 /// A delimiter that no value can contain.

@@ -13,7 +13,7 @@ use crate::record::{PlanFile, RunFile};
 use crate::toolchain::Lock;
 use crate::{files, ingest};
 
-use super::{CliError, Terminal, choices, reading};
+use super::{CliError, Terminal, choices, paths, reading};
 
 /// Other backends, and the files of a run in addition to run.json.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -79,9 +79,7 @@ impl BackendArgs {
     pub fn extras(&self, work: &Path) -> Result<Extras, CliError> {
         let folder = self.dump_dir.clone().unwrap_or_else(|| work.join("dumps"));
         // The path must be absolute, because the processes that write there run in other folders.
-        let folder = std::path::absolute(&folder).map_err(|error| {
-            CliError::usage(format!("failed to find the folder {}: {error}", folder.display()))
-        })?;
+        let folder = paths::absolute("the folder ", &folder)?;
         Ok(Extras { dump: self.dump.clone(), folder, collect: self.collect.clone() })
     }
 

@@ -153,9 +153,7 @@ impl MeasureArgs {
     /// The absolute path of the working folder. Tools that write there run in other folders.
     fn work_dir(&self, root: &Path) -> Result<PathBuf, CliError> {
         let folder = self.work_dir.clone().unwrap_or_else(|| root.join(".benchgate"));
-        std::path::absolute(&folder).map_err(|error| {
-            CliError::usage(format!("failed to find the working folder {}: {error}", folder.display()))
-        })
+        super::paths::absolute("the working folder ", &folder)
     }
 
     /// The working folder, after preparing it for measurements.

@@ -148,8 +148,7 @@ fn repin(file: &Path, version: &str, cache: &Path, terminal: &Terminal) -> Resul
         .hint("write `version` and `commit` into benchgate.toml, and run `benchgate tools pin`")
     })?;
     let changed = config::repinned(&text, version, &commit).ok_or_else(unusable)?;
-    files::write(file, changed.as_bytes())
-        .map_err(|error| CliError::failed(format!("failed to write {}: {error}", file.display())))?;
+    files::write(file, changed.as_bytes()).map_err(CliError::unwritable(file))?;
     terminal.say(&format!("wrote version {version} and commit {commit} to {}\n", file.display()));
     Ok(())
 }

@@ -178,7 +178,7 @@ fn answers(args: &InitArgs) -> Result<Answers, CliError> {
         }
         None => None,
     };
-    let folder = std::path::absolute(&args.folder).map_err(|error| unwritable(&args.folder, &error))?;
+    let folder = std::path::absolute(&args.folder).map_err(CliError::unwritable(&args.folder))?;
     let inside = git::Repository::open(&existing(&args.folder))
         .ok()
         .and_then(|repository| {
@@ -222,7 +222,7 @@ fn has_remote(folder: &Path) -> bool {
 
 /// The requested name, or else the folder's.
 fn suite_name(args: &InitArgs) -> Result<String, CliError> {
-    let folder = std::path::absolute(&args.folder).map_err(|error| unwritable(&args.folder, &error))?;
+    let folder = std::path::absolute(&args.folder).map_err(CliError::unwritable(&args.folder))?;
     let named = folder.file_name().and_then(|name| name.to_str()).and_then(|folder| name(folder).ok());
     Ok(args.suite.clone().or(named).unwrap_or_else(|| "suite".to_owned()))
 }
@@ -245,10 +245,10 @@ fn write(files: &[(PathBuf, Vec<u8>)], terminal: &Terminal) -> Result<(), CliErr
     }
     for (path, content) in files {
         let folder = path.parent().unwrap_or(Path::new("."));
-        std::fs::create_dir_all(folder).map_err(|error| unwritable(folder, &error))?;
+        std::fs::create_dir_all(folder).map_err(CliError::unwritable(folder))?;
         let file = std::fs::OpenOptions::new().write(true).create_new(true).open(path);
         file.and_then(|mut file| std::io::Write::write_all(&mut file, content))
-            .map_err(|error| unwritable(path, &error))?;
+            .map_err(CliError::unwritable(path))?;
         terminal.say(&format!("wrote {}\n", from_here(path).display()));
     }
     Ok(())
@@ -263,10 +263,6 @@ fn from_here(path: &Path) -> PathBuf {
 fn already_there(paths: &str) -> CliError {
     CliError::usage(format!("failed to write {paths}: already there; nothing is overwritten"))
         .hint("move the existing files away, or run init in another folder to compare")
-}
-
-fn unwritable(path: &Path, error: &std::io::Error) -> CliError {
-    CliError::failed(format!("failed to write {}: {error}", path.display()))
 }
 
 // The functions below find the commit of this release's action. The tag is created after the program is
