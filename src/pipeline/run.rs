@@ -33,7 +33,7 @@ use super::stage::Prepared;
 use super::trace::Sources;
 use super::{PipelineError, host, verify};
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Options {
     /// benchgate's cache folder, with tools and exported and compiled models.
     pub cache: PathBuf,
@@ -72,23 +72,7 @@ impl Options {
     /// Creates default options: the whole suite is prepared and measured here, without an earlier
     /// calibration, and sides that execute the same bytes are measured too.
     pub fn new(cache: PathBuf, work: PathBuf, output: PathBuf) -> Self {
-        Self {
-            cache,
-            work,
-            output,
-            filter: Filter::default(),
-            shard: None,
-            lock_timeout: None,
-            identical_blocks: None,
-            claims_identity: false,
-            calibration: CalibrationSource::None,
-            dump_ir: false,
-            keep_modules: None,
-            resume_commands: None,
-            command_rows: CommandRows::BelowCommand,
-            axes: None,
-            extras: Extras::default(),
-        }
+        Self { cache, work, output, calibration: CalibrationSource::None, ..Self::default() }
     }
 
     /// Returns whether a benchmark of the suite belongs to the part that is run here.

@@ -128,6 +128,7 @@ pub(super) fn is_exec(line: &str) -> bool {
 }
 
 /// The function of the last `EXEC` line, as far as it was read.
+#[derive(Default)]
 struct Function {
     name: String,
     outputs: Vec<OutputCheck>,
@@ -150,15 +151,7 @@ pub(super) fn read_run_module(text: &str) -> Result<Run, LineFault> {
             if let Some(done) = current.take() {
                 benchmarks.push(done.finish());
             }
-            let name = name.trim().to_owned();
-            current = Some(Function {
-                name,
-                outputs: Vec::new(),
-                printed: Vec::new(),
-                success: false,
-                failures: Vec::new(),
-                error: None,
-            });
+            current = Some(Function { name: name.trim().to_owned(), ..Function::default() });
             continue;
         }
         let Some(function) = &mut current else {

@@ -275,19 +275,8 @@ impl LatencyRows {
     }
 
     fn finish(self) -> Benchmark {
-        let Self {
-            mut benchmark,
-            times,
-            rows,
-            errors,
-            failed,
-            verdicts,
-            quality,
-            unsupported,
-            zero,
-            not_finite,
-        } = self;
-        for (name, words) in verdicts {
+        let Self { mut benchmark, times, rows, errors, unsupported, .. } = self;
+        for (name, words) in self.verdicts {
             let words: Vec<&str> = words.iter().map(String::as_str).take(MOST_WORDS).collect();
             benchmark.labels.insert(format!("field {name}"), excerpt(&words.join(", "), LONGEST_WORDS));
         }
@@ -295,7 +284,7 @@ impl LatencyRows {
             fail(&mut benchmark, Stage::Benchmark, format!("`error` in {errors} of {rows} rows"));
             return benchmark;
         }
-        if let Some(why) = failed {
+        if let Some(why) = self.failed {
             fail(&mut benchmark, Stage::Benchmark, why);
             return benchmark;
         }
@@ -310,8 +299,8 @@ impl LatencyRows {
             }
         };
         lint(LintCode::SkippedRow, unsupported, "rows say unsupported");
-        lint(LintCode::ZeroTime, zero, "times are zero or less");
-        lint(LintCode::NonFinite, not_finite, "times are NaN or infinite");
+        lint(LintCode::ZeroTime, self.zero, "times are zero or less");
+        lint(LintCode::NonFinite, self.not_finite, "times are NaN or infinite");
         if times.len() == 1 && rows == 1 {
             benchmark.lints.push(Lint::new(LintCode::SingleRepetition, "one row"));
         }
@@ -319,7 +308,7 @@ impl LatencyRows {
             let series = Series::Processes(times);
             benchmark.metrics.push(MetricSeries { metric: Metric::LATENCY, series });
         }
-        for (name, values) in quality {
+        for (name, values) in self.quality {
             facts::state_quality(&mut benchmark, &name, values);
         }
         benchmark

@@ -1,7 +1,7 @@
 //! Opens a bundle on the machine with the device: unpacks it, checks it as a whole, and makes it ready to be
 //! verified and measured.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::record::{
     BundleFile, BundleOrigin, BundledBenchmark, BundledInput, BundledModule, BundledSide, ShardRecord,
     StageStatus,
 };
-use crate::toolchain::{Installed, Lock};
+use crate::toolchain::Installed;
 
 use super::super::PipelineError;
 use super::super::argv::InputArg;
@@ -92,15 +92,9 @@ pub async fn open_bundle(
         let identity = side.toolchain.clone();
         tools.push(Arc::new(Installed::runtime_alone(&declared.pin, identity, folder.path(), paths).await?));
         sides.push(SideInput {
-            name,
-            anchor: false,
-            config,
-            side: declared,
-            lock: Lock::default(),
             commit: side.commit.clone(),
             dirty: side.dirty,
-            untracked: BTreeSet::new(),
-            checkout: None,
+            ..SideInput::new(name, config, declared)
         });
     }
     let notices = contents.notices.clone();

@@ -108,10 +108,11 @@ pub(super) enum PrintedStatistic {
 }
 
 /// The naming of the benchmarks that a command prints.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum CommandRows {
     AsPrinted,
     /// `COMMAND/ROW`, because several commands of a suite may use tools that print the same names.
+    #[default]
     BelowCommand,
 }
 

@@ -43,7 +43,7 @@ const INHERITED: &[&str] = &[
 ];
 
 /// A program to run, with its folder, environment and limits.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Command {
     pub program: PathBuf,
     pub args: Vec<OsString>,
@@ -67,17 +67,7 @@ pub struct Command {
 impl Command {
     /// Creates a command without arguments. Every command has a time limit.
     pub fn new(program: impl Into<PathBuf>, timeout: Duration) -> Self {
-        Self {
-            program: program.into(),
-            args: Vec::new(),
-            env: BTreeMap::new(),
-            cwd: None,
-            timeout,
-            log: None,
-            capture_stdout: false,
-            cpus: None,
-            observed: false,
-        }
+        Self { program: program.into(), timeout, ..Self::default() }
     }
 
     #[must_use]

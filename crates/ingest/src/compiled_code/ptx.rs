@@ -16,7 +16,7 @@ pub(super) struct PtxSource {
 }
 
 /// The way in which a function is launched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Launch {
     /// True if the function is an entry point, false if only kernels call it.
     pub(super) is_kernel: bool,
@@ -112,6 +112,7 @@ fn entry_name(line: &str) -> Option<(&str, bool)> {
 }
 
 /// A kernel whose lines are being read.
+#[derive(Default)]
 struct Entry<'a> {
     name: &'a str,
     /// The prefix of the names of its parameters.
@@ -130,20 +131,7 @@ struct Entry<'a> {
 impl<'a> Entry<'a> {
     fn new((name, is_kernel): (&'a str, bool)) -> Self {
         let launch = Launch { is_kernel, threads: None, dynamic_shared: Some(0) };
-        let parameter = format!("{name}_param_");
-        let (depth, opened, body) = (0, false, Vec::new());
-        Self {
-            name,
-            parameter,
-            depth,
-            opened,
-            body,
-            instructions: 0,
-            matrix: 0,
-            scratch: 0,
-            declaration: String::new(),
-            launch,
-        }
+        Self { name, parameter: format!("{name}_param_"), launch, ..Self::default() }
     }
 
     fn line(&mut self, line: &str, external_shared: &HashSet<&str>) -> Result<(), BadCode> {
