@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::{Exporter, ModelSource};
+use crate::config::{Exporter, Model, ModelSource};
 use crate::git::{GitError, Repository};
 use crate::model::{Event, Lint, LintCode, SideName, Stage, VerifyCode, excerpt};
 use crate::numerics::TensorFile;
@@ -426,20 +426,7 @@ fn request(
 ) -> Result<serde_json::Value, PipelineError> {
     let model = job.planned.model;
     let sources = job.sources();
-    let (source, symbol) = match &model.source {
-        ModelSource::Zoo(key) => (format!("zoo:{key}"), None),
-        ModelSource::Torchbench { name, .. } => (format!("torchbench:{name}"), None),
-        ModelSource::Python { file, symbol } => {
-            (absolute(&sources.join(file))?.to_string_lossy().into_owned(), Some(symbol))
-        }
-        ModelSource::Mlir(path) | ModelSource::Onnx(path) | ModelSource::Pt2(path) => {
-            (absolute(&sources.join(path))?.to_string_lossy().into_owned(), None)
-        }
-    };
-    let torchbench = match &model.source {
-        ModelSource::Torchbench { checkout, .. } => Some(absolute(&checkout.folder)?),
-        _ => None,
-    };
+    let (source, symbol, torchbench) = source_words(model, |path| absolute(&sources.join(path)))?;
     let path = job.path().iter().map(|path| absolute(&sources.join(path)));
     let inputs = inputs.into_iter().map(|input| match input {
         InputArg::File(file) => Ok(TensorFile { path: absolute(&file.path)?, ..file }.notation()),
@@ -464,6 +451,25 @@ fn request(
         "function": model.function,
         "seed": 0,
     }))
+}
+
+/// The words with which a request names a model: its source, a symbol in it, and a checkout of torchbench. The
+/// checkout's path is absolute, because the process is started in another folder.
+pub(super) fn source_words(
+    model: &Model,
+    file: impl FnOnce(&Path) -> Result<PathBuf, PipelineError>,
+) -> Result<(String, Option<&String>, Option<PathBuf>), PipelineError> {
+    let file = |path: &PathBuf| Ok::<_, PipelineError>(file(path)?.to_string_lossy().into_owned());
+    Ok(match &model.source {
+        ModelSource::Zoo(key) => (format!("zoo:{key}"), None, None),
+        ModelSource::Torchbench { name, checkout } => {
+            (format!("torchbench:{name}"), None, Some(absolute(&checkout.folder)?))
+        }
+        ModelSource::Python { file: path, symbol } => (file(path)?, Some(symbol), None),
+        ModelSource::Mlir(path) | ModelSource::Onnx(path) | ModelSource::Pt2(path) => {
+            (file(path)?, None, None)
+        }
+    })
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, PipelineError> {

@@ -18,7 +18,7 @@ use crate::toolchain::Environment;
 
 use super::super::PipelineError;
 use super::super::cache::write_atomically;
-use super::super::export::typed;
+use super::super::export::{source_words, typed};
 use super::super::host::Host;
 use super::super::interpreters::Environments;
 use super::super::plan::SideInput;
@@ -48,23 +48,7 @@ impl BackendProcess<'_, '_> {
         let (experiment, measure) = (self.experiment, &self.lead.config.measure);
         let model = experiment.model;
         let sources = &self.lead.side.sources;
-        let (source, symbol) = match &model.source {
-            ModelSource::Python { file, symbol } => {
-                (sources.join(file).to_string_lossy().into_owned(), Some(symbol))
-            }
-            ModelSource::Zoo(key) => (format!("zoo:{key}"), None),
-            ModelSource::Torchbench { name, .. } => (format!("torchbench:{name}"), None),
-            ModelSource::Mlir(path) | ModelSource::Onnx(path) | ModelSource::Pt2(path) => {
-                (sources.join(path).to_string_lossy().into_owned(), None)
-            }
-        };
-        let torchbench = match &model.source {
-            // The path is made absolute, because the process is started in another folder.
-            ModelSource::Torchbench { checkout, .. } => Some(
-                std::path::absolute(&checkout.folder).map_err(PipelineError::io("find", &checkout.folder))?,
-            ),
-            _ => None,
-        };
+        let (source, symbol, torchbench) = source_words(model, |path| Ok(sources.join(path)))?;
         let options = model.options.iter().map(|(name, value)| (name.clone(), typed(value)));
         let backend = experiment.backend;
         Ok(serde_json::json!({
