@@ -6,7 +6,7 @@
 //! to it.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::available_parallelism;
@@ -29,42 +29,9 @@ pub(super) struct Slots(Arc<Mutex<SlotState>>);
 #[derive(Debug)]
 struct SlotState {
     free: usize,
-    waiting: BinaryHeap<Waiting>,
+    /// The last job is the most urgent. Among equal priorities, the first job to arrive comes first.
+    waiting: BTreeMap<(Priority, Reverse<u64>), oneshot::Sender<SlotTurn>>,
     next: u64,
-}
-
-#[derive(Debug)]
-struct Waiting {
-    urgency: Priority,
-    /// Among equal priorities, the first job to arrive comes first.
-    order: Reverse<u64>,
-    turn: oneshot::Sender<SlotTurn>,
-}
-
-impl Waiting {
-    fn rank(&self) -> (Priority, Reverse<u64>) {
-        (self.urgency, self.order)
-    }
-}
-
-impl PartialEq for Waiting {
-    fn eq(&self, other: &Self) -> bool {
-        self.rank() == other.rank()
-    }
-}
-
-impl Eq for Waiting {}
-
-impl PartialOrd for Waiting {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Waiting {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.rank().cmp(&other.rank())
-    }
 }
 
 /// A turn, which passes to the next job when it is dropped.
@@ -75,23 +42,23 @@ impl Drop for SlotTurn {
     fn drop(&mut self) {
         let next = {
             let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            let next = state.waiting.pop();
+            let next = state.waiting.pop_last();
             if next.is_none() {
                 state.free += 1;
             }
             next
         };
-        if let Some(waiting) = next {
+        if let Some((_, turn)) = next {
             // If the job has stopped waiting, sending returns the turn; dropping it passes it to the next
             // job.
-            drop(waiting.turn.send(Self(Arc::clone(&self.0))));
+            drop(turn.send(Self(Arc::clone(&self.0))));
         }
     }
 }
 
 impl Slots {
     pub(super) fn new(count: usize) -> Self {
-        let state = SlotState { free: count.max(1), waiting: BinaryHeap::new(), next: 0 };
+        let state = SlotState { free: count.max(1), waiting: BTreeMap::new(), next: 0 };
         Self(Arc::new(Mutex::new(state)))
     }
 
@@ -105,7 +72,7 @@ impl Slots {
                 let (turn, waited) = oneshot::channel();
                 let order = Reverse(state.next);
                 state.next += 1;
-                state.waiting.push(Waiting { urgency, order, turn });
+                state.waiting.insert((urgency, order), turn);
                 Some(waited)
             }
         };
