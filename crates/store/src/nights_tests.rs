@@ -8,7 +8,7 @@ use benchgate_core::record::{QuarantineCause, RunFile};
 use benchgate_gate::{CompareOptions, Comparison, Policy, compare_with_history};
 
 use super::quarantine_tests::long_night;
-use super::tests::{acceptance, found, put, put_at};
+use super::tests::{acceptance, found, put, put_at, store};
 use super::{Acceptance, Directory, Files, accept, judged_side};
 
 const SLOW: &str = "m0/cpu/main";
@@ -55,8 +55,7 @@ fn a_step_in_one_of_the_first_nights_never_passes_and_is_red_once_nights_show_it
         (false, 1.1, 1),
         (false, 1.2, 4),
     ] {
-        let folder = tempfile::tempdir().unwrap();
-        let mut files = Directory::new(folder.path());
+        let (_folder, mut files) = store();
         let mut red = None;
         for night in 0..step + 10 {
             let now = if night < step { 1.0 } else { level };
@@ -79,8 +78,7 @@ fn a_step_in_one_of_the_first_nights_never_passes_and_is_red_once_nights_show_it
 #[test]
 fn a_step_in_a_young_store_is_over_when_it_is_gone_or_accepted() {
     for is_accepted in [false, true] {
-        let folder = tempfile::tempdir().unwrap();
-        let mut files = Directory::new(folder.path());
+        let (_folder, mut files) = store();
         for night in 0..20 {
             gated_and_stored(&mut files, night, if night < 2 { 1.0 } else { 1.1 }, true);
         }
@@ -101,8 +99,7 @@ fn a_step_in_a_young_store_is_over_when_it_is_gone_or_accepted() {
 #[test]
 fn a_young_store_of_unchanged_code_is_not_red_and_green_from_five_sessions_on() {
     for (noise, least_green) in [(0.004, 0.95), (0.01, 0.4)] {
-        let folder = tempfile::tempdir().unwrap();
-        let mut files = Directory::new(folder.path());
+        let (_folder, mut files) = store();
         let mut verdicts = Vec::new();
         for night in 0..16 {
             let file = long_night(night, 1.0, noise);
@@ -218,8 +215,7 @@ fn judged_and_stored(files: &mut dyn Files, file: &RunFile) -> (Verdict, Option<
 #[test]
 fn a_slowdown_that_takes_back_a_part_of_an_improvement_never_passes_and_is_red_from_the_second_night() {
     for (gain, lasts, slower) in [(0.1, 5, 1.067), (0.2, 2, 1.05), (0.05, 8, 1.05)] {
-        let folder = tempfile::tempdir().unwrap();
-        let mut files = Directory::new(folder.path());
+        let (_folder, mut files) = store();
         let improved = 1.0 - gain;
         let began = 18 + lasts;
         for night in 0..began {
@@ -251,8 +247,7 @@ fn a_slowdown_that_takes_back_a_part_of_an_improvement_never_passes_and_is_red_f
 
 #[test]
 fn a_week_in_which_the_machine_was_faster_is_not_a_slowdown_afterwards() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut files = Directory::new(folder.path());
+    let (_folder, mut files) = store();
     for night in 0..45 {
         let mut file = long_night(night, 1.0, NOISE_LEVELS);
         let factor = if (22..29).contains(&night) { 0.97 } else { 1.0 };

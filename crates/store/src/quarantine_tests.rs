@@ -8,8 +8,10 @@ use benchgate_core::model::{LintCode, SideName, Stage, Verdict, VerifyCode};
 use benchgate_core::record::{OutcomeRecord, OutcomeStatus, QuarantineCause, RunFile};
 use benchgate_gate::{CompareOptions, Policy};
 
-use super::tests::{SESSIONS, acceptance, commit, found, latencies_of, now, put, put_at, run, ten_days};
-use super::{Acceptance, Directory, Files, Lineage, UpdateOptions, accept, prunable, update, verify};
+use super::tests::{
+    SESSIONS, acceptance, commit, found, latencies_of, nights, now, put, put_at, run, store, ten_days,
+};
+use super::{Acceptance, Files, Lineage, UpdateOptions, accept, prunable, update, verify};
 
 /// A run of two benchmarks, of which the second never changes.
 fn two(day: u8, letter: char, latency: f64) -> RunFile {
@@ -20,17 +22,23 @@ fn two(day: u8, letter: char, latency: f64) -> RunFile {
     two
 }
 
+/// The run, with this outcome instead of the first benchmark's times.
+fn gone(mut run: RunFile, status: OutcomeStatus) -> RunFile {
+    let benchmark = &mut run.sides[0].benchmarks[0];
+    let stage = (status == OutcomeStatus::Failed).then_some(Stage::Benchmark);
+    benchmark.outcome = OutcomeRecord { status, stage, why: Some("no device".to_owned()) };
+    benchmark.processes.clear();
+    run
+}
+
 #[test]
 fn a_slowdown_stays_red_for_more_nights_than_a_gate_compares_with() {
     for with_another in [false, true] {
-        let folder = tempfile::tempdir().unwrap();
-        let mut files = Directory::new(folder.path());
+        let (_folder, mut files) = store();
         let night = |day, letter, latency| {
             if with_another { two(day, letter, latency) } else { run(day, letter, latency) }
         };
-        for day in 1..=5 {
-            put(&mut files, &night(day, 'a', 120_000.0 + f64::from(day % 3) * 100.0)).unwrap();
-        }
+        nights(&mut files, 1..=5, |day| night(day, 'a', 120_000.0 + f64::from(day % 3) * 100.0));
         for day in 6..=28 {
             let red = put(&mut files, &night(day, 'b', 180_000.0 + f64::from(day % 3) * 100.0)).unwrap();
             let causes: Vec<_> = red.quarantine.iter().map(|reason| reason.cause).collect();
@@ -48,17 +56,9 @@ fn a_benchmark_whose_device_is_gone_is_quarantined_as_regressed_and_one_that_fai
         (OutcomeStatus::Unsupported, QuarantineCause::Regressed),
         (OutcomeStatus::Failed, QuarantineCause::Errored),
     ] {
-        let folder = tempfile::tempdir().unwrap();
-        let mut files = Directory::new(folder.path());
-        for day in 1..=5 {
-            put(&mut files, &two(day, 'a', 120_000.0 + f64::from(day % 3) * 100.0)).unwrap();
-        }
-        let mut gone = two(6, 'b', 120_000.0);
-        let benchmark = &mut gone.sides[0].benchmarks[0];
-        let stage = (status == OutcomeStatus::Failed).then_some(Stage::Benchmark);
-        benchmark.outcome = OutcomeRecord { status, stage, why: Some("no device".to_owned()) };
-        benchmark.processes.clear();
-        let night = put(&mut files, &gone).unwrap();
+        let (_folder, mut files) = store();
+        nights(&mut files, 1..=5, |day| two(day, 'a', 120_000.0 + f64::from(day % 3) * 100.0));
+        let night = put(&mut files, &gone(two(6, 'b', 120_000.0), status)).unwrap();
         let held: Vec<_> =
             night.quarantine.iter().map(|reason| (reason.cause, reason.benchmark.as_deref())).collect();
         assert_eq!(held, [(cause, Some("mlp/cpu/main"))]);
@@ -69,22 +69,13 @@ fn a_benchmark_whose_device_is_gone_is_quarantined_as_regressed_and_one_that_fai
 fn the_first_night_that_measures_again_is_judged_by_the_last_one_that_did() {
     for with_another in [false, true] {
         for status in [OutcomeStatus::Failed, OutcomeStatus::Unsupported, OutcomeStatus::Skipped] {
-            let folder = tempfile::tempdir().unwrap();
-            let mut files = Directory::new(folder.path());
+            let (_folder, mut files) = store();
             let night = |day, letter, latency| {
                 if with_another { two(day, letter, latency) } else { run(day, letter, latency) }
             };
-            for day in 1..=5 {
-                put(&mut files, &night(day, 'a', 120_000.0 + f64::from(day % 3) * 100.0)).unwrap();
-            }
-            for day in 6..=28 {
-                let mut gone = night(day, 'b', 120_000.0 + f64::from(day % 3) * 100.0);
-                let benchmark = &mut gone.sides[0].benchmarks[0];
-                let stage = (status == OutcomeStatus::Failed).then_some(Stage::Benchmark);
-                benchmark.outcome = OutcomeRecord { status, stage, why: Some("no device".to_owned()) };
-                benchmark.processes.clear();
-                put(&mut files, &gone).unwrap();
-            }
+            nights(&mut files, 1..=5, |day| night(day, 'a', 120_000.0 + f64::from(day % 3) * 100.0));
+            let missed = |day| gone(night(day, 'b', 120_000.0 + f64::from(day % 3) * 100.0), status);
+            nights(&mut files, 6..=28, missed);
             let back = put(&mut files, &night(29, 'c', 180_000.0)).unwrap();
             let causes: Vec<_> = back.quarantine.iter().map(|reason| reason.cause).collect();
             assert_eq!(causes, [QuarantineCause::Regressed], "{status:?} {with_another}");
@@ -94,11 +85,8 @@ fn the_first_night_that_measures_again_is_judged_by_the_last_one_that_did() {
 
 #[test]
 fn a_benchmark_whose_sessions_are_all_quarantined_is_no_new_one() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut files = Directory::new(folder.path());
-    for day in 1..=5 {
-        put(&mut files, &two(day, 'a', 120_000.0 + f64::from(day % 3) * 100.0)).unwrap();
-    }
+    let (folder, mut files) = store();
+    nights(&mut files, 1..=5, |day| two(day, 'a', 120_000.0 + f64::from(day % 3) * 100.0));
     put(&mut files, &two(6, 'b', 180_000.0)).unwrap();
     for day in 1..=5 {
         fs::remove_file(
@@ -125,8 +113,7 @@ fn a_benchmark_whose_sessions_are_all_quarantined_is_no_new_one() {
 
 #[test]
 fn nothing_becomes_the_baseline_where_stored_sessions_cant_be_compared_with() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut files = Directory::new(folder.path());
+    let (folder, mut files) = store();
     let path = put(&mut files, &run(1, 'a', 120_000.0)).unwrap().path;
     let policy = Policy::default();
     let writing = UpdateOptions {
@@ -147,11 +134,8 @@ fn nothing_becomes_the_baseline_where_stored_sessions_cant_be_compared_with() {
 
 #[test]
 fn accepting_one_benchmark_of_a_run_that_was_quarantined_as_a_whole_releases_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut files = Directory::new(folder.path());
-    for day in 1..=3 {
-        put(&mut files, &two(day, 'a', 120_000.0)).unwrap();
-    }
+    let (_folder, mut files) = store();
+    nights(&mut files, 1..=3, |day| two(day, 'a', 120_000.0));
     let mut dirty = two(4, 'b', 180_000.0);
     dirty.sides[0].dirty = Some(true);
     put(&mut files, &dirty).unwrap();
@@ -165,8 +149,7 @@ fn accepting_one_benchmark_of_a_run_that_was_quarantined_as_a_whole_releases_it(
 
 #[test]
 fn an_acceptance_of_another_testbed_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut files = Directory::new(folder.path());
+    let (folder, mut files) = store();
     put(&mut files, &run(1, 'a', 120_000.0)).unwrap();
     let (path, _) = accept(&mut files, acceptance(None, "2026-10-05T00:00:00Z")).unwrap();
     let other = folder.path().join("quickstart/other");
@@ -178,8 +161,7 @@ fn an_acceptance_of_another_testbed_is_refused() {
 
 #[test]
 fn a_run_of_the_future_is_not_stored() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut files = Directory::new(folder.path());
+    let (_folder, mut files) = store();
     let mut future = run(1, 'a', 120_000.0);
     future.created = "2026-11-01T00:10:01Z".to_owned();
     let error = put(&mut files, &future).unwrap_err().to_string();
@@ -188,8 +170,7 @@ fn a_run_of_the_future_is_not_stored() {
 
 #[test]
 fn a_session_that_is_a_link_is_an_error() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut files = Directory::new(folder.path());
+    let (folder, mut files) = store();
     let path = folder.path().join(put(&mut files, &run(1, 'a', 100.0)).unwrap().path);
     let target = folder.path().join("elsewhere.json");
     fs::rename(&path, &target).unwrap();
@@ -203,8 +184,7 @@ fn a_session_that_is_a_link_is_an_error() {
 
 #[test]
 fn a_history_that_starts_anew_says_which_sessions_it_leaves_out() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut files = Directory::new(folder.path());
+    let (_folder, mut files) = store();
     ten_days(&mut files);
     let (policy, options) = (Policy::default(), CompareOptions::default());
     let lineage = &|_: &str| Lineage::Unrelated;
@@ -216,8 +196,7 @@ fn a_history_that_starts_anew_says_which_sessions_it_leaves_out() {
 
 #[test]
 fn a_session_with_a_wrong_output_is_quarantined_whatever_its_summary_says() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut files = Directory::new(folder.path());
+    let (_folder, mut files) = store();
     ten_days(&mut files);
     let mut wrong = run(11, 'a', 120_000.0);
     let verification = wrong.sides[0].benchmarks[0].verification.as_mut().unwrap();
@@ -229,14 +208,9 @@ fn a_session_with_a_wrong_output_is_quarantined_whatever_its_summary_says() {
 
 #[test]
 fn pruning_keeps_the_last_good_sessions_of_what_is_red_since() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut files = Directory::new(folder.path());
-    for day in 1..=5 {
-        put(&mut files, &two(day, 'a', 120_000.0 + f64::from(day % 3) * 100.0)).unwrap();
-    }
-    for day in 6..=8 {
-        put(&mut files, &two(day, 'b', 180_000.0)).unwrap();
-    }
+    let (_folder, mut files) = store();
+    nights(&mut files, 1..=5, |day| two(day, 'a', 120_000.0 + f64::from(day % 3) * 100.0));
+    nights(&mut files, 6..=8, |day| two(day, 'b', 180_000.0));
     let (pruned, _) = prunable(&files, "quickstart/9c1f0e57", 2, now()).unwrap();
     let removed: Vec<&str> = pruned.removed.iter().map(|name| &name.time()[6..8]).collect();
     assert_eq!(removed, ["06"]);
@@ -244,15 +218,12 @@ fn pruning_keeps_the_last_good_sessions_of_what_is_red_since() {
 
 #[test]
 fn pruning_keeps_the_good_sessions_of_a_benchmark_that_is_not_measured() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut files = Directory::new(folder.path());
+    let (_folder, mut files) = store();
     let night = |day: u8| {
         let latency = 120_000.0 + f64::from(day % 3) * 100.0;
         if (6..=8).contains(&day) { two(day, 'a', latency) } else { run(day, 'a', latency) }
     };
-    for day in 1..=14 {
-        put(&mut files, &night(day)).unwrap();
-    }
+    nights(&mut files, 1..=14, night);
     let (pruned, _) = prunable(&files, "quickstart/9c1f0e57", 2, now()).unwrap();
     let removed: Vec<&str> = pruned.removed.iter().map(|name| &name.time()[6..8]).collect();
     assert_eq!(removed, ["09", "10", "11", "12"]);
@@ -260,11 +231,8 @@ fn pruning_keeps_the_good_sessions_of_a_benchmark_that_is_not_measured() {
 
 #[test]
 fn pruning_counts_no_damaged_session_and_removes_no_good_one_for_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut files = Directory::new(folder.path());
-    for day in 1..=7 {
-        put(&mut files, &run(day, 'a', 120_000.0)).unwrap();
-    }
+    let (folder, mut files) = store();
+    nights(&mut files, 1..=7, |day| run(day, 'a', 120_000.0));
     let damaged = folder.path().join(format!("quickstart/9c1f0e57/20261008T120000Z-{}.json", commit('a')));
     fs::write(&damaged, "{").unwrap();
     let (pruned, faults) = prunable(&files, "quickstart/9c1f0e57", 1, now()).unwrap();
@@ -327,8 +295,7 @@ fn stored_cause(files: &mut dyn Files, night: usize, level: f64) -> Option<Quara
 #[test]
 fn a_slowdown_that_no_one_accepts_is_never_stored_as_good() {
     for level in [1.03, 1.06, 1.2, 2.0] {
-        let folder = tempfile::tempdir().unwrap();
-        let mut files = Directory::new(folder.path());
+        let (_folder, mut files) = store();
         for night in 0..25 {
             let cause = stored_cause(&mut files, night, 1.0);
             assert_ne!(cause, Some(QuarantineCause::Regressed), "night {night} of {level}");
@@ -346,8 +313,7 @@ fn a_slowdown_that_no_one_accepts_is_never_stored_as_good() {
 
 #[test]
 fn a_slowdown_that_is_gone_is_good_again_after_two_nights() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut files = Directory::new(folder.path());
+    let (_folder, mut files) = store();
     let levels = (0..25).map(|_| 1.0).chain((0..30).map(|_| 1.06)).chain((0..4).map(|_| 1.0));
     let causes: Vec<_> =
         levels.enumerate().map(|(night, level)| stored_cause(&mut files, night, level)).collect();
@@ -358,8 +324,7 @@ fn a_slowdown_that_is_gone_is_good_again_after_two_nights() {
 
 #[test]
 fn a_slowdown_that_is_accepted_is_the_baseline_from_then_on() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut files = Directory::new(folder.path());
+    let (_folder, mut files) = store();
     for night in 0..45 {
         stored_cause(&mut files, night, if night < 25 { 1.0 } else { 1.06 });
     }
@@ -382,8 +347,7 @@ fn creep(night: usize) -> f64 {
 
 #[test]
 fn a_gradual_slowdown_is_never_stored_as_good_from_three_percent_on() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut files = Directory::new(folder.path());
+    let (_folder, mut files) = store();
     let mut turned_red = None;
     for night in 0..130 {
         let cause = stored_cause(&mut files, night, creep(night));
@@ -409,8 +373,7 @@ fn a_gradual_slowdown_is_never_stored_as_good_from_three_percent_on() {
 
 #[test]
 fn a_gradual_slowdown_after_an_improvement_is_one_from_the_better_level() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut files = Directory::new(folder.path());
+    let (_folder, mut files) = store();
     // In November, the day 240 days ago is in March, whose sessions are faster than the first ones.
     for night in 0..190_usize {
         let better = if night < 50 { 1.0 } else { 0.9 };
@@ -422,8 +385,7 @@ fn a_gradual_slowdown_after_an_improvement_is_one_from_the_better_level() {
 
 #[test]
 fn two_slowdowns_of_two_percent_are_one_of_four() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut files = Directory::new(folder.path());
+    let (_folder, mut files) = store();
     for night in 0..90 {
         let level = if night < 30 {
             1.0
@@ -439,8 +401,7 @@ fn two_slowdowns_of_two_percent_are_one_of_four() {
 
 #[test]
 fn damaged_first_sessions_do_not_hide_a_gradual_slowdown() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut files = Directory::new(folder.path());
+    let (folder, mut files) = store();
     for night in 0..66 {
         stored_cause(&mut files, night, creep(night));
     }
@@ -464,8 +425,7 @@ fn stored_in_time(files: &mut dyn Files, night: usize, level: f64) -> Option<Qua
 
 #[test]
 fn a_gradual_slowdown_that_no_one_accepts_stays_red_while_the_days_that_it_is_compared_with_move_on() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut files = Directory::new(folder.path());
+    let (_folder, mut files) = store();
     for night in 0..100_usize {
         let better = if night < 12 { 1.0 } else { 0.92 };
         let level = (0.003_f64 * night.saturating_sub(32).min(14) as f64).exp();
@@ -476,8 +436,7 @@ fn a_gradual_slowdown_that_no_one_accepts_stays_red_while_the_days_that_it_is_co
 
 #[test]
 fn pruning_each_night_does_not_hide_a_gradual_slowdown_after_an_improvement() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut files = Directory::new(folder.path());
+    let (_folder, mut files) = store();
     for night in 0..80_usize {
         let better = if night < 20 { 1.0 } else { 0.8 };
         let level = (0.001_f64 * night.saturating_sub(36) as f64).exp();

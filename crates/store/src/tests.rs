@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use jiff::Timestamp;
+use tempfile::TempDir;
 
 use benchgate_core::model::{LintCode, Series, SideName, Testbed, Verdict};
 use benchgate_core::record::{OutcomeStatus, QuarantineCause, RunFile};
@@ -99,11 +100,21 @@ pub(super) fn missing(files: &dyn Files, testbed: &Testbed) -> Missing {
     }
 }
 
+/// An empty baseline, in a folder that is removed when it is dropped.
+pub(super) fn store() -> (TempDir, Directory) {
+    let folder = tempfile::tempdir().unwrap();
+    let files = Directory::new(folder.path());
+    (folder, files)
+}
+
+/// Stores a run for each day.
+pub(super) fn nights(files: &mut dyn Files, days: impl IntoIterator<Item = u8>, run: impl Fn(u8) -> RunFile) {
+    days.into_iter().for_each(|day| drop(put(files, &run(day)).unwrap()));
+}
+
 /// Stores ten days without a change, at about 120 µs.
 pub(super) fn ten_days(files: &mut dyn Files) {
-    for day in 1..=10 {
-        put(files, &run(day, 'a', 120_000.0 + f64::from(day % 3) * 100.0)).unwrap();
-    }
+    nights(files, 1..=10, |day| run(day, 'a', 120_000.0 + f64::from(day % 3) * 100.0));
 }
 
 pub(super) fn acceptance(from: Option<&str>, created: &str) -> Acceptance {
@@ -136,8 +147,7 @@ pub(super) fn latencies_of(history: &History, name: &str) -> Vec<f64> {
 
 #[test]
 fn the_same_run_twice_changes_nothing() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut files = Directory::new(folder.path());
+    let (_folder, mut files) = store();
     let first = put(&mut files, &run(1, 'a', 100.0)).unwrap();
     let again = put(&mut files, &run(1, 'a', 100.0)).unwrap();
     assert!(!first.already && again.already);
@@ -148,8 +158,7 @@ fn the_same_run_twice_changes_nothing() {
 
 #[test]
 fn another_result_of_a_stored_session_is_an_error() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut files = Directory::new(folder.path());
+    let (_folder, mut files) = store();
     put(&mut files, &run(1, 'a', 100.0)).unwrap();
     let error = put(&mut files, &run(1, 'a', 150.0)).unwrap_err();
     assert!(error.to_string().contains("another result of the same session"), "{error}");
@@ -167,8 +176,7 @@ fn another_result_of_a_stored_session_is_an_error() {
 
 #[test]
 fn two_sessions_of_one_second_are_both_kept() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut files = Directory::new(folder.path());
+    let (_folder, mut files) = store();
     put(&mut files, &run(1, 'a', 100.0)).unwrap();
     let mut other = run(1, 'a', 101.0);
     other.session = "another".to_owned();
@@ -179,8 +187,7 @@ fn two_sessions_of_one_second_are_both_kept() {
 
 #[test]
 fn a_gate_gets_its_newest_ancestors_oldest_first() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut files = Directory::new(folder.path());
+    let (_folder, mut files) = store();
     for day in 1..=28 {
         let letter = if day % 2 == 0 { 'a' } else { 'b' };
         put(&mut files, &run(day, letter, 1000.0 + f64::from(day % 3))).unwrap();
@@ -196,8 +203,7 @@ fn a_gate_gets_its_newest_ancestors_oldest_first() {
 
 #[test]
 fn a_testbed_with_another_driver_is_listed_but_not_used() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut files = Directory::new(folder.path());
+    let (_folder, mut files) = store();
     put(&mut files, &run(1, 'a', 100.0)).unwrap();
     let mut here = testbed();
     here.id = "00000000".to_owned();
@@ -210,8 +216,7 @@ fn a_testbed_with_another_driver_is_listed_but_not_used() {
 
 #[test]
 fn a_red_session_is_stored_but_excluded_until_it_is_accepted() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut files = Directory::new(folder.path());
+    let (_folder, mut files) = store();
     ten_days(&mut files);
     let red = put(&mut files, &run(11, 'b', 180_000.0)).unwrap();
     assert_eq!(red.comparison.unwrap().verdict, Verdict::Regressed);
@@ -234,8 +239,7 @@ fn a_red_session_is_stored_but_excluded_until_it_is_accepted() {
 
 #[test]
 fn an_acceptance_whose_answer_was_lost_is_stored_and_no_error() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut files = Directory::new(folder.path());
+    let (_folder, mut files) = store();
     ten_days(&mut files);
     let again = || acceptance(Some("20261010"), "2026-10-11T13:00:00Z");
     let first = accept(&mut files, again()).unwrap();
@@ -244,8 +248,7 @@ fn an_acceptance_whose_answer_was_lost_is_stored_and_no_error() {
 
 #[test]
 fn sessions_of_an_expired_acceptance_are_excluded() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut files = Directory::new(folder.path());
+    let (_folder, mut files) = store();
     ten_days(&mut files);
     put(&mut files, &run(11, 'b', 180_000.0)).unwrap();
     let until = |day| Acceptance { until: Some(day), ..acceptance(Some("20261011"), "2026-10-11T13:00:00Z") };
@@ -255,8 +258,7 @@ fn sessions_of_an_expired_acceptance_are_excluded() {
     accept(&mut files, until(today)).unwrap();
     assert_eq!(latencies(&found(&files)), [180_000.25]);
 
-    let folder = tempfile::tempdir().unwrap();
-    let mut files = Directory::new(folder.path());
+    let (_folder, mut files) = store();
     ten_days(&mut files);
     put(&mut files, &run(11, 'b', 180_000.0)).unwrap();
     accept(&mut files, until(jiff::civil::date(2026, 10, 12))).unwrap();
@@ -274,8 +276,7 @@ fn an_acceptance_is_withdrawn_by_a_newer_one_that_ends() {
     // Two files of the same second can be in either order by name, so several pairs are tried.
     let same_second = ("2026-10-12T13:00:00.25Z", "2026-10-12T13:00:00.5Z");
     for ((accepted, ended), why) in [day_later].into_iter().chain([same_second; 6]).zip('a'..) {
-        let folder = tempfile::tempdir().unwrap();
-        let mut files = Directory::new(folder.path());
+        let (_folder, mut files) = store();
         ten_days(&mut files);
         put(&mut files, &run(11, 'b', 180_000.0)).unwrap();
         let why = why.to_string();
@@ -299,8 +300,7 @@ fn an_acceptance_is_withdrawn_by_a_newer_one_that_ends() {
 /// Sessions of the same day that were stored before the withdrawal were stored under the acceptance.
 #[test]
 fn a_withdrawal_takes_effect_at_once() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut files = Directory::new(folder.path());
+    let (_folder, mut files) = store();
     ten_days(&mut files);
     put(&mut files, &run(11, 'b', 180_000.0)).unwrap();
     accept(&mut files, acceptance(Some("20261011"), "2026-10-11T13:00:00Z")).unwrap();
@@ -319,8 +319,7 @@ fn a_withdrawal_takes_effect_at_once() {
 
 #[test]
 fn accepting_one_benchmark_leaves_the_others_their_history() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut files = Directory::new(folder.path());
+    let (_folder, mut files) = store();
     let two = |day: u8, latency: f64| {
         let mut run = run(day, 'a', latency);
         let mut other = run.sides[0].benchmarks[0].clone();
@@ -328,9 +327,7 @@ fn accepting_one_benchmark_leaves_the_others_their_history() {
         run.sides[0].benchmarks.push(other);
         run
     };
-    for day in 1..=5 {
-        put(&mut files, &two(day, 100.0 + f64::from(day))).unwrap();
-    }
+    nights(&mut files, 1..=5, |day| two(day, 100.0 + f64::from(day)));
     let one =
         Acceptance { benchmark: Some("mlp/*/*".to_owned()), ..acceptance(None, "2026-10-06T00:00:00Z") };
     accept(&mut files, one).unwrap();
@@ -344,8 +341,7 @@ fn accepting_one_benchmark_leaves_the_others_their_history() {
 
 #[test]
 fn a_failing_benchmark_is_represented_by_its_last_good_session_and_counts_once() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut files = Directory::new(folder.path());
+    let (_folder, mut files) = store();
     ten_days(&mut files);
     let mut failed = run(11, 'a', 120_000.0);
     let golden = RunFile::from_slice(GOLDEN.as_bytes()).unwrap();
@@ -368,8 +364,7 @@ fn a_failing_benchmark_is_represented_by_its_last_good_session_and_counts_once()
 
 #[test]
 fn an_incomplete_or_unidentified_run_is_quarantined_completely() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut files = Directory::new(folder.path());
+    let (_folder, mut files) = store();
     let mut interrupted = run(1, 'a', 100.0);
     interrupted.complete = false;
     let mut unverified = run(2, 'a', 100.0);
@@ -385,8 +380,7 @@ fn an_incomplete_or_unidentified_run_is_quarantined_completely() {
 
 #[test]
 fn a_damaged_file_is_reported_and_left_out() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut files = Directory::new(folder.path());
+    let (folder, mut files) = store();
     ten_days(&mut files);
     let baseline = BaselineFolder::open(&files, "quickstart", "9c1f0e57").unwrap();
     let runs = baseline.runs(&files).unwrap().names;
@@ -413,8 +407,7 @@ fn a_damaged_file_is_reported_and_left_out() {
 
 #[test]
 fn a_file_in_the_wrong_folder_is_not_part_of_the_history() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut files = Directory::new(folder.path());
+    let (folder, mut files) = store();
     let path = put(&mut files, &run(1, 'a', 100.0)).unwrap().path;
     let wrong = folder.path().join("quickstart/other");
     fs::create_dir(&wrong).unwrap();
@@ -428,8 +421,7 @@ fn a_file_in_the_wrong_folder_is_not_part_of_the_history() {
 
 #[test]
 fn files_left_by_a_killed_process_are_ignored() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut files = Directory::new(folder.path());
+    let (folder, mut files) = store();
     put(&mut files, &run(1, 'a', 100.0)).unwrap();
     fs::write(folder.path().join("quickstart/9c1f0e57/.unfinished-x"), "{").unwrap();
     assert_eq!(found(&files).faults, []);
@@ -438,8 +430,7 @@ fn files_left_by_a_killed_process_are_ignored() {
 
 #[test]
 fn pruning_keeps_the_newest_and_what_was_accepted() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut files = Directory::new(folder.path());
+    let (_folder, mut files) = store();
     ten_days(&mut files);
     accept(&mut files, acceptance(Some("20261002"), "2026-10-02T13:00:00Z")).unwrap();
     let (pruned, _) = prunable(&files, "quickstart/9c1f0e57", 3, now()).unwrap();
@@ -454,8 +445,7 @@ fn pruning_keeps_the_newest_and_what_was_accepted() {
 
 #[test]
 fn an_old_baseline_is_reported_as_stale() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut files = Directory::new(folder.path());
+    let (_folder, mut files) = store();
     put(&mut files, &run(1, 'a', 100.0)).unwrap();
     let history = found(&files);
     let lint = history.runs[0].lints.iter().find(|lint| lint.code == LintCode::StaleBaseline).unwrap();
@@ -464,8 +454,7 @@ fn an_old_baseline_is_reported_as_stale() {
 
 #[test]
 fn a_run_without_a_fingerprint_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut files = Directory::new(folder.path());
+    let (_folder, mut files) = store();
     let mut unknown = run(1, 'a', 100.0);
     unknown.testbed.id.clear();
     assert!(matches!(put(&mut files, &unknown), Err(StoreError::Unusable(_))));
@@ -485,8 +474,7 @@ fn quarantined(stored: &Updated) -> Vec<QuarantineCause> {
 
 #[test]
 fn a_session_on_an_overloaded_host_is_quarantined() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut files = Directory::new(folder.path());
+    let (_folder, mut files) = store();
     // This applies even to the first session, which is not compared with anything.
     let mut first = overloaded(run(1, 'a', 120_000.0));
     first.session = "first".to_owned();
@@ -510,8 +498,7 @@ fn a_session_on_an_overloaded_host_is_quarantined() {
 
 #[test]
 fn a_probably_slow_session_that_is_still_open_is_quarantined() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut files = Directory::new(folder.path());
+    let (_folder, mut files) = store();
     put(&mut files, &run(1, 'a', 120_000.0)).unwrap();
     for day in 2..=6 {
         let slow = put(&mut files, &run(day, 'b', 156_000.0)).unwrap();
@@ -529,8 +516,7 @@ fn a_probably_slow_session_that_is_still_open_is_quarantined() {
 #[test]
 fn invalid_values_are_quarantined_in_the_first_session() {
     for bad in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e-320] {
-        let folder = tempfile::tempdir().unwrap();
-        let mut files = Directory::new(folder.path());
+        let (_folder, mut files) = store();
         let mut broken = run(1, 'a', 120_000.0);
         broken.sides[0].benchmarks[0].processes[0].samples.get_mut("latency").unwrap()[0] = bad;
         let stored = put(&mut files, &broken).unwrap();
@@ -540,8 +526,7 @@ fn invalid_values_are_quarantined_in_the_first_session() {
 
 #[test]
 fn a_benchmark_that_was_not_measured_once_keeps_its_history() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut files = Directory::new(folder.path());
+    let (_folder, mut files) = store();
     let two = |day: u8| {
         let mut run = run(day, 'a', 120_000.0 + f64::from(day));
         let mut other = run.sides[0].benchmarks[0].clone();
@@ -561,8 +546,7 @@ fn a_benchmark_that_was_not_measured_once_keeps_its_history() {
 
 #[test]
 fn an_acceptance_without_a_reason_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut files = Directory::new(folder.path());
+    let (_folder, mut files) = store();
     ten_days(&mut files);
     for blank in ["", "  \n"] {
         let without = Acceptance { why: blank.to_owned(), ..acceptance(None, "2026-10-13T09:00:00Z") };
