@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use strum::{VariantArray, VariantNames};
+use tempfile::TempDir;
 
 use crate::config::{self, BackendKind, ModelSource};
 use crate::model::{Outcome, Progress, SideName, VerifyCode};
@@ -50,9 +51,9 @@ send(status="ok", samples=[1000.0, 1200.0], iterations=request["iterations"] or 
      collected={"dynamo_counters": {"stats": {"unique_graphs": 1}}} if request["collect"] else None)
 "#;
 
-fn suite(folder: &Path, symbol: &str, more: &str) -> SideInput {
-    let fake = folder.join("python");
-    let source = folder.join("python.source");
+fn suite(symbol: &str, more: &str) -> (TempDir, SideInput) {
+    let folder = tempfile::tempdir().unwrap();
+    let [fake, source] = ["python", "python.source"].map(|name| folder.path().join(name));
     std::fs::write(&source, FAKE).unwrap();
     // Another process writes the file. If this process did, a child that another thread starts at the same
     // time might hold the file open for writing, and executing it would fail.
@@ -67,9 +68,9 @@ fn suite(folder: &Path, symbol: &str, more: &str) -> SideInput {
         "1".repeat(40),
         fake.display()
     );
-    let config = config::parse(&text, &folder.join("benchgate.toml")).unwrap();
+    let config = config::parse(&text, &folder.path().join("benchgate.toml")).unwrap();
     let side = config.head.clone();
-    SideInput::new(SideName::Head, config, side)
+    (folder, SideInput::new(SideName::Head, config, side))
 }
 
 /// Runs the suite's experiments; the fake records its calls in the folder.
@@ -128,8 +129,7 @@ fn records_with(
 }
 
 fn one(symbol: &str) -> BackendRecord {
-    let folder = tempfile::tempdir().unwrap();
-    let side = suite(folder.path(), symbol, "");
+    let (folder, side) = suite(symbol, "");
     records(folder.path(), &side, &[]).remove(0)
 }
 
@@ -140,8 +140,7 @@ fn calls(folder: &Path) -> Vec<serde_json::Value> {
 
 #[test]
 fn each_process_is_fresh_and_only_the_first_verifies_and_compiles_cold() {
-    let folder = tempfile::tempdir().unwrap();
-    let side = suite(folder.path(), "works", "iterations-per-run = 5\n");
+    let (folder, side) = suite("works", "iterations-per-run = 5\n");
     let record = records(folder.path(), &side, &[]).remove(0);
     assert_eq!(Outcome::from(&record.outcome), Outcome::Ok);
     assert_eq!(record.verification.unwrap().code, VerifyCode::Pass);
@@ -162,8 +161,7 @@ fn each_process_is_fresh_and_only_the_first_verifies_and_compiles_cold() {
 
 #[test]
 fn what_an_interrupted_session_finished_is_not_run_again() {
-    let folder = tempfile::tempdir().unwrap();
-    let side = suite(folder.path(), "works", "");
+    let (folder, side) = suite("works", "");
     let first = records(folder.path(), &side, &[]);
     let second = records(folder.path(), &side, &[]);
     assert_eq!(first, second);
@@ -202,8 +200,7 @@ fn every_way_to_fail_is_a_row_with_its_reason_after_one_process() {
 
 #[test]
 fn an_interpreter_that_is_not_there_is_a_reason() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut side = suite(folder.path(), "works", "");
+    let (folder, mut side) = suite("works", "");
     side.config.backends[0].python = Some(folder.path().join("none"));
     let record = records(folder.path(), &side, &[]).remove(0);
     let Outcome::Unsupported { reason } = Outcome::from(&record.outcome) else {
@@ -214,8 +211,7 @@ fn an_interpreter_that_is_not_there_is_a_reason() {
 
 #[test]
 fn a_backend_that_is_only_a_runtime_lies_over_torch() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut side = suite(folder.path(), "works", "");
+    let (folder, mut side) = suite("works", "");
     side.config.backends[0].kind = BackendKind::OnnxRuntime;
     let python = side.config.backends[0].python.take().unwrap();
     let env = |python: &Path, packages: &str| {
@@ -244,9 +240,8 @@ fn a_backend_that_is_only_a_runtime_lies_over_torch() {
 
 #[test]
 fn axes_are_multiplied_out_and_filtered_by_value() {
-    let folder = tempfile::tempdir().unwrap();
     let more = "test = [\"eval\", \"train\"]\nbatch-size = [1, 8]\ndtype = [\"f32\", \"bf16\"]\n";
-    let side = suite(folder.path(), "works", more);
+    let (folder, side) = suite("works", more);
     assert_eq!(records(folder.path(), &side, &[]).len(), 8);
     let some = records(folder.path(), &side, &["test=train", "dtype=bf16", "batch-size=1", "batch-size=8"]);
     let found: Vec<_> = some.iter().map(|r| (r.test.as_str(), r.batch_size, r.dtype.as_deref())).collect();
@@ -260,8 +255,7 @@ fn axes_are_multiplied_out_and_filtered_by_value() {
 
 #[test]
 fn a_model_that_is_not_compiled_runs_on_backends_alone() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut side = suite(folder.path(), "works", "test = \"train\"\n");
+    let (_folder, mut side) = suite("works", "test = \"train\"\n");
     side.config.models[0].compile = false;
     assert!(plan(&side, &Filter::default()).is_empty() && expected(&side.config).is_empty());
     let uncompiled = uncompiled(&side, &Filter::default());
@@ -272,8 +266,7 @@ fn a_model_that_is_not_compiled_runs_on_backends_alone() {
 
 #[test]
 fn a_model_of_mlir_has_no_module_for_a_backend() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut side = suite(folder.path(), "works", "");
+    let (folder, mut side) = suite("works", "");
     side.config.models[0].source = ModelSource::Mlir("a.mlir".into());
     let record = records(folder.path(), &side, &[]).remove(0);
     let Outcome::Unsupported { reason } = Outcome::from(&record.outcome) else {
@@ -294,10 +287,10 @@ fn the_names_of_backends_are_those_of_the_package() {
     assert!(protocol.contains(&format!("BACKENDS = ({names})")), "{names}");
 }
 
-fn xla(folder: &Path, symbol: &str) -> SideInput {
-    let mut side = suite(folder, symbol, "");
+fn xla(symbol: &str) -> (TempDir, SideInput) {
+    let (folder, mut side) = suite(symbol, "");
     side.config.backends[0].kind = BackendKind::XlaLazy;
-    side
+    (folder, side)
 }
 
 fn run(folder: &Path, side: &SideInput, extras: Extras) -> (Vec<BackendRecord>, Vec<String>) {
@@ -306,8 +299,7 @@ fn run(folder: &Path, side: &SideInput, extras: Extras) -> (Vec<BackendRecord>, 
 
 #[test]
 fn what_is_dumped_while_xla_compiles_has_a_process_that_measures_nothing() {
-    let folder = tempfile::tempdir().unwrap();
-    let side = xla(folder.path(), "works");
+    let (folder, side) = xla("works");
     let dump = vec![DumpKind::XlaIr, DumpKind::Profile, DumpKind::XlaCompiledHlo, DumpKind::XlaIr];
     let (records, warnings) = run(folder.path(), &side, Extras { dump, ..Extras::default() });
     let experiment = folder.path().join("dumps/m/xla-lazy-cpu-eval");
@@ -335,8 +327,7 @@ fn what_is_dumped_while_xla_compiles_has_a_process_that_measures_nothing() {
 
 #[test]
 fn a_dump_that_fails_is_a_warning_and_the_row_stays() {
-    let folder = tempfile::tempdir().unwrap();
-    let side = xla(folder.path(), "wrong");
+    let (folder, side) = xla("wrong");
     let (records, warnings) =
         run(folder.path(), &side, Extras { dump: vec![DumpKind::XlaHlo], ..Extras::default() });
     assert_eq!(Outcome::from(&records[0].outcome), Outcome::Ok);
@@ -345,16 +336,14 @@ fn a_dump_that_fails_is_a_warning_and_the_row_stays() {
 
 #[test]
 fn a_backend_that_failed_is_not_started_again_for_its_dumps() {
-    let folder = tempfile::tempdir().unwrap();
-    let side = xla(folder.path(), "raises");
+    let (folder, side) = xla("raises");
     run(folder.path(), &side, Extras { dump: vec![DumpKind::XlaHlo], ..Extras::default() });
     assert_eq!(calls(folder.path()).len(), 1);
 }
 
 #[test]
 fn what_is_collected_is_in_the_record_of_each_process() {
-    let folder = tempfile::tempdir().unwrap();
-    let side = suite(folder.path(), "works", "");
+    let (folder, side) = suite("works", "");
     let (records, _) =
         run(folder.path(), &side, Extras { collect: vec![CollectKind::DynamoCounters], ..Extras::default() });
     for process in &records[0].processes {
@@ -366,8 +355,7 @@ fn what_is_collected_is_in_the_record_of_each_process() {
 
 #[test]
 fn a_dump_that_no_experiment_can_leave_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let side = suite(folder.path(), "works", "");
+    let (_folder, side) = suite("works", "");
     let planned = plan(&side, &Filter::default());
     let eager = experiments(&planned, &side.config.backends, &Axes::default()).unwrap();
     let asked = |dump: DumpKind| Extras { dump: vec![dump], ..Extras::default() };
