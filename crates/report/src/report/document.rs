@@ -324,6 +324,14 @@ pub(super) fn json(value: &impl serde::Serialize) -> String {
     json_for_logs(&(text + "\n"))
 }
 
+/// Leaves out those of the keys that have no value.
+pub(super) fn without_null(mut json: serde_json::Value, keys: &[&str]) -> serde_json::Value {
+    if let Some(fields) = json.as_object_mut() {
+        fields.retain(|key, value| !value.is_null() || !keys.contains(&key.as_str()));
+    }
+    json
+}
+
 /// Returns the beginning of a message that may be a whole log.
 pub(super) fn first_lines(text: &str) -> String {
     const LETTERS: usize = 300;

@@ -1,6 +1,6 @@
 //! Reports each kernel's share of a change, for people and for programs.
 
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use benchgate_core::model::counted;
 use benchgate_core::record::Number;
@@ -119,77 +119,39 @@ fn percent_share([share, low, high]: [f64; 3]) -> String {
     format!("{} ({:.0} … {:.0})", signed_percent(share), 100.0 * low, 100.0 * high)
 }
 
-#[derive(Serialize)]
-struct ExchangeJson<'a> {
-    benchmark: &'a str,
-    /// `cpu-time` or `latency`.
-    time: &'static str,
-    kernels: Vec<ExchangedJson<'a>>,
-    all: ExchangedJson<'a>,
-    sum: Number,
-    allowance: Number,
-    sum_is: &'static str,
-    to_blame: Vec<&'a str>,
-    identical: usize,
-    missing: Vec<MissingJson<'a>>,
-    reproduce: &'a str,
-}
-
-#[derive(Serialize)]
-struct ExchangedJson<'a> {
-    kernel: &'a str,
-    /// Change as a fraction of base's time.
-    change: Number,
-    /// The change by this kernel if it is exchanged after the preceding kernels, and if it is
-    /// exchanged after the following kernels; `change` is the mean of both.
-    in_order: Number,
-    reversed: Number,
-    low: Number,
-    high: Number,
-    /// The kernel's share of the change by all kernels; absent if that is not known to be a change.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    share: Option<Number>,
-    blocks: usize,
-}
-
-#[derive(Serialize)]
-struct MissingJson<'a> {
-    kernel: &'a str,
-    why: &'a str,
-}
-
-impl<'a> ExchangedJson<'a> {
-    fn new(kernel: &'a Exchanged, exchange: &Exchange) -> Self {
-        Self {
-            kernel: &kernel.name,
-            change: Number(kernel.change),
-            in_order: Number(kernel.in_order),
-            reversed: Number(kernel.reversed),
-            low: Number(kernel.interval.low),
-            high: Number(kernel.interval.high),
-            share: exchange.has_changed().then(|| Number(exchange.share(kernel)[0])),
-            blocks: kernel.blocks,
-        }
-    }
-}
-
 /// Renders JSON for programs.
 pub fn exchange_json(report: &ExchangeReport) -> String {
     let exchange = &report.exchange;
-    let json = ExchangeJson {
-        benchmark: &report.benchmark,
-        time: if exchange.by_processor { "cpu-time" } else { "latency" },
-        kernels: exchange.kernels.iter().map(|kernel| ExchangedJson::new(kernel, exchange)).collect(),
-        all: ExchangedJson::new(&exchange.whole, exchange),
-        sum: Number(exchange.sum()),
-        allowance: Number(exchange.allowance()),
-        sum_is: report.sum_is().as_str(),
-        to_blame: exchange.to_blame().into_iter().map(|kernel| kernel.name.as_str()).collect(),
-        identical: report.identical,
-        missing: report.missing().map(|(kernel, why)| MissingJson { kernel, why }).collect(),
-        reproduce: &report.reproduce,
+    let kernel = |kernel: &Exchanged| {
+        let json = json!({
+            "kernel": kernel.name,
+            // A fraction of base's time: the mean of the change if the kernel is exchanged after the preceding
+            // kernels and if it is exchanged after the following ones.
+            "change": Number(kernel.change),
+            "in_order": Number(kernel.in_order),
+            "reversed": Number(kernel.reversed),
+            "low": Number(kernel.interval.low),
+            "high": Number(kernel.interval.high),
+            // The kernel's share of the change by all kernels; absent if that is not known to be a change.
+            "share": exchange.has_changed().then(|| Number(exchange.share(kernel)[0])),
+            "blocks": kernel.blocks,
+        });
+        document::without_null(json, &["share"])
     };
-    document::json(&json)
+    let missing = report.missing().map(|(kernel, why)| json!({ "kernel": kernel, "why": why }));
+    document::json(&json!({
+        "benchmark": report.benchmark,
+        "time": if exchange.by_processor { "cpu-time" } else { "latency" },
+        "kernels": exchange.kernels.iter().map(kernel).collect::<Vec<Value>>(),
+        "all": kernel(&exchange.whole),
+        "sum": Number(exchange.sum()),
+        "allowance": Number(exchange.allowance()),
+        "sum_is": report.sum_is().as_str(),
+        "to_blame": exchange.to_blame().iter().map(|kernel| kernel.name.as_str()).collect::<Vec<_>>(),
+        "identical": report.identical,
+        "missing": missing.collect::<Vec<Value>>(),
+        "reproduce": report.reproduce,
+    }))
 }
 
 #[cfg(test)]
@@ -235,7 +197,7 @@ mod tests {
             "{said}"
         );
         assert!(said.contains("transpose: head has no kernel of this name"), "{said}");
-        let json: serde_json::Value = serde_json::from_str(&exchange_json(&lacking)).unwrap();
+        let json: Value = serde_json::from_str(&exchange_json(&lacking)).unwrap();
         assert_eq!((&json["sum_is"], &json["to_blame"][0]), (&"unknown".into(), &"softmax".into()), "{json}");
     }
 }

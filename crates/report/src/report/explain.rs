@@ -1,6 +1,6 @@
 //! Reports an explanation, for people and for programs.
 
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use benchgate_core::model::{Metric, MetricKind, Unit, Verdict, counted};
 use benchgate_core::record::Number;
@@ -204,139 +204,73 @@ fn state(machine: &Machine) -> String {
     parts.join(", ")
 }
 
-#[derive(Serialize)]
-struct BenchmarkJson<'a> {
-    benchmark: &'a str,
-    metrics: Vec<MetricJson<'a>>,
-    kernels: Vec<KernelJson<'a>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    code: Vec<CodeJson<'a>>,
-    counts: Vec<CountJson<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    base_unprofiled: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    head_unprofiled: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    base_machine: Option<MachineJson>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    head_machine: Option<MachineJson>,
-}
-
-#[derive(Serialize)]
-struct MetricJson<'a> {
-    metric: &'a str,
-    unit: &'a str,
-    verdict: Verdict,
-    base: Option<Number>,
-    head: Option<Number>,
-    ratio: Option<Number>,
-}
-
-#[derive(Serialize)]
-struct KernelJson<'a> {
-    kernel: &'a str,
-    /// The kernel's name in base, if it differs.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    base_kernel: Option<&'a str>,
-    base_ns: Option<Number>,
-    head_ns: Option<Number>,
-    base_calls: Option<Number>,
-    head_calls: Option<Number>,
-}
-
-#[derive(Serialize)]
-struct CodeJson<'a> {
-    kernel: &'a str,
-    state: &'static str,
-    /// Facts that differ; a fact that one side lacks is absent there.
-    facts: Vec<FactJson>,
-}
-
-#[derive(Serialize)]
-struct FactJson {
-    metric: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    base: Option<Number>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    head: Option<Number>,
-}
-
-#[derive(Serialize)]
-struct CountJson<'a> {
-    name: &'a str,
-    base: Option<u64>,
-    head: Option<u64>,
-}
-
-#[derive(Serialize)]
-struct MachineJson {
-    processes: u32,
-    disturbed: u32,
-    throttled: u32,
-    power_capped: u32,
-    temperature_celsius: Option<Number>,
-}
-
 /// Renders JSON for programs: a list of benchmarks.
 pub fn explanations_json(explanations: &[Explanation]) -> String {
-    let all: Vec<BenchmarkJson<'_>> = explanations.iter().map(benchmark_json).collect();
-    document::json(&all)
+    document::json(&explanations.iter().map(benchmark_json).collect::<Vec<Value>>())
 }
 
-fn benchmark_json(explanation: &Explanation) -> BenchmarkJson<'_> {
-    let metric = |row: &'_ Row| -> Option<(Option<Number>, Option<Number>, Option<Number>)> {
-        row.metric.as_ref()?;
-        let ratio = row.estimate.as_ref().map(|estimate| Number(estimate.ratio));
-        Some((row.typical.base.map(Number), row.typical.head.map(Number), ratio))
-    };
+fn benchmark_json(explanation: &Explanation) -> Value {
     let metrics = explanation.rows.iter().filter_map(|row| {
-        let (base, head, ratio) = metric(row)?;
-        let of = row.metric.as_ref()?;
-        Some(MetricJson { metric: &of.name, unit: of.unit.as_str(), verdict: row.verdict, base, head, ratio })
+        let metric = row.metric.as_ref()?;
+        Some(json!({
+            "metric": metric.name,
+            "unit": metric.unit.as_str(),
+            "verdict": row.verdict,
+            "base": row.typical.base.map(Number),
+            "head": row.typical.head.map(Number),
+            "ratio": row.estimate.as_ref().map(|estimate| Number(estimate.ratio)),
+        }))
     });
-    let kernels = explanation.kernels.iter().map(|kernel| KernelJson {
-        kernel: kernel.name(),
-        base_kernel: kernel
-            .base
-            .as_ref()
-            .map(|base| base.name.as_str())
-            .filter(|name| *name != kernel.name()),
-        base_ns: kernel.base.as_ref().map(|kernel| Number(kernel.nanoseconds)),
-        head_ns: kernel.head.as_ref().map(|kernel| Number(kernel.nanoseconds)),
-        base_calls: kernel.base.as_ref().map(|kernel| Number(kernel.calls)),
-        head_calls: kernel.head.as_ref().map(|kernel| Number(kernel.calls)),
+    let kernels = explanation.kernels.iter().map(|kernel| {
+        let [base, head] = [kernel.base.as_ref(), kernel.head.as_ref()];
+        let other_name = base.map(|base| base.name.as_str()).filter(|name| *name != kernel.name());
+        let json = json!({
+            "kernel": kernel.name(),
+            "base_kernel": other_name,
+            "base_ns": base.map(|kernel| Number(kernel.nanoseconds)),
+            "head_ns": head.map(|kernel| Number(kernel.nanoseconds)),
+            "base_calls": base.map(|kernel| Number(kernel.calls)),
+            "head_calls": head.map(|kernel| Number(kernel.calls)),
+        });
+        document::without_null(json, &["base_kernel"])
     });
     let code = explanation.code.iter().filter_map(|change| {
-        let facts = change.differing().into_iter().map(|(metric, base, head)| FactJson {
-            metric: metric.name.into_owned(),
-            base: base.map(Number),
-            head: head.map(Number),
+        // A fact that one side lacks is absent there.
+        let facts = change.differing().into_iter().map(|(metric, base, head)| {
+            let json = json!({ "metric": metric.name, "base": base.map(Number), "head": head.map(Number) });
+            document::without_null(json, &["base", "head"])
         });
-        Some(CodeJson { kernel: change.name(), state: change.state()?.as_str(), facts: facts.collect() })
+        let facts: Vec<Value> = facts.collect();
+        Some(json!({ "kernel": change.name(), "state": change.state()?.as_str(), "facts": facts }))
     });
+    let code: Vec<Value> = code.collect();
     let counts = explanation.counts.iter();
-    let machine = |machine: &Option<Machine>| {
-        machine.as_ref().map(|machine| MachineJson {
-            processes: machine.processes,
-            disturbed: machine.disturbed,
-            throttled: machine.throttled,
-            power_capped: machine.power_capped,
-            temperature_celsius: machine.temperature.map(Number),
+    let counts = counts.map(|it| json!({ "name": it.name, "base": it.base, "head": it.head }));
+    let [base_machine, head_machine] = explanation.machine.each_ref().map(|machine| {
+        machine.as_ref().map(|machine| {
+            json!({
+                "processes": machine.processes,
+                "disturbed": machine.disturbed,
+                "throttled": machine.throttled,
+                "power_capped": machine.power_capped,
+                "temperature_celsius": machine.temperature.map(Number),
+            })
         })
-    };
-    let [base_machine, head_machine] = &explanation.machine;
+    });
     let [base_unprofiled, head_unprofiled] = &explanation.unprofiled;
-    BenchmarkJson {
-        benchmark: explanation.benchmark.as_str(),
-        metrics: metrics.collect(),
-        kernels: kernels.collect(),
-        code: code.collect(),
-        counts: counts.map(|it| CountJson { name: &it.name, base: it.base, head: it.head }).collect(),
-        base_unprofiled: base_unprofiled.as_deref(),
-        head_unprofiled: head_unprofiled.as_deref(),
-        base_machine: machine(base_machine),
-        head_machine: machine(head_machine),
-    }
+    let json = json!({
+        "benchmark": explanation.benchmark.as_str(),
+        "metrics": metrics.collect::<Vec<Value>>(),
+        "kernels": kernels.collect::<Vec<Value>>(),
+        "code": (!code.is_empty()).then_some(code),
+        "counts": counts.collect::<Vec<Value>>(),
+        "base_unprofiled": base_unprofiled,
+        "head_unprofiled": head_unprofiled,
+        "base_machine": base_machine,
+        "head_machine": head_machine,
+    });
+    let optional = ["code", "base_unprofiled", "head_unprofiled", "base_machine", "head_machine"];
+    document::without_null(json, &optional)
 }
 
 #[cfg(test)]
