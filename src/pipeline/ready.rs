@@ -428,16 +428,15 @@ fn described(frame: &Frame<'_>, journal: &Journal) -> Vec<Metric> {
         let commands = side.commands.iter().map(|command| BenchmarkName::new(&command.spec.name));
         commands.flat_map(|command| journal.processes(&command, side.input.name))
     });
-    metrics.extend(
-        commands::metrics(printed).into_iter().filter(|metric| Metric::built_in(&metric.name).is_none()),
-    );
+    let mut others = commands::metrics(printed);
     let prepared = || frame.sides.iter().flat_map(|side| &side.benchmarks);
     if prepared().any(|prepared| prepared.calls.peak_device_memory.is_some()) {
-        metrics.push(Metric::PEAK_DEVICE_MEMORY);
+        others.push(Metric::PEAK_DEVICE_MEMORY);
     }
-    let mut described = BTreeSet::new();
-    let facts = prepared().flat_map(|prepared| &prepared.code_facts);
-    metrics.extend(facts.map(|(metric, _)| metric).filter(|metric| described.insert(&metric.name)).cloned());
+    others.extend(prepared().flat_map(|prepared| &prepared.code_facts).map(|(metric, _)| metric.clone()));
+    // A command can print a built-in metric too, such as `items-per-second`.
+    let mut described: BTreeSet<_> = metrics.iter().map(|metric| metric.name.clone()).collect();
+    metrics.extend(others.into_iter().filter(|metric| described.insert(metric.name.clone())));
     metrics
 }
 

@@ -43,6 +43,37 @@ fn an_unchanged_head_is_green_and_a_slow_one_is_red() {
     assert!(std::fs::read_dir(world.work().join("../cache/benchgate/commands")).unwrap().next().is_none());
 }
 
+/// `items_per_second` has the name of a built-in metric.
+#[test]
+fn a_rate_that_a_program_prints_is_stored_and_judged() {
+    let world = World::new();
+    let rated = |rate: &str| {
+        let field = format!(r#""items_per_second":{rate}.%s,"time_unit""#);
+        BENCH.replace(r#""time_unit""#, &field).replace("; }\n", &format!(" {}; }}\n", r#""$(date +%N)""#))
+    };
+    world.write("bench.sh", rated("64"));
+    world.write("benchgate.toml", CONFIG);
+    let repository = branch(&world.work());
+    world.run(["run"]).expect_code(0);
+    let stored: Value = serde_json::from_str(&world.read("run.json")).unwrap();
+    assert!(stored["metrics"].to_string().contains("items-per-second"));
+    world.run(["baseline", "update"]).expect_code(0);
+    for metrics in ["", "metrics = [\"items_per_second\"]\n", "metrics = [\"items-per-second\"]\n"] {
+        world.write(
+            "benchgate.toml",
+            format!("{CONFIG}{metrics}[gate.metric.items-per-second]\nfatal = true\n"),
+        );
+        world.write("bench.sh", rated("64"));
+        commit(&repository, "base");
+        world.write("bench.sh", rated("32"));
+        let report = world.run(["gate", "--base=HEAD", "--format=json"]).expect_code(10).json();
+        let rows = report["rows"].as_array().unwrap().iter();
+        let slower =
+            rows.filter(|row| row["metric"]["name"] == "items-per-second" && row["verdict"] == "regressed");
+        assert_eq!(slower.count(), 2, "{metrics}: {report}");
+    }
+}
+
 /// The time of a whole process contains its start, which can hide a change of the result that it prints.
 #[test]
 fn a_command_whose_output_has_no_known_format_is_timed_as_a_whole_with_a_note() {

@@ -36,6 +36,7 @@ pub use compiled_code::{CompiledCode, Executable, Unassembled, executables, unnu
 pub use detect::{FileContent, content, detect, unrecognised};
 pub use export::{Appended, ExportFormat, ExportedRun, appended, export, format_that_keeps};
 pub use format::Format;
+pub use google_benchmark::metric_name;
 pub use iree_tools::{CapturedExecutable, captured_executables, kernels};
 pub use join::{Joiner, join};
 pub use read::{decompressed, read, read_detected, read_in_pieces, read_sides};

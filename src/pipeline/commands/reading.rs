@@ -205,7 +205,7 @@ fn measure(
     for series in &benchmark.metrics {
         let metric = &series.metric;
         let name = metric.name.as_ref();
-        if !wanted.is_empty() && !wanted.iter().any(|wanted| wanted == name) {
+        if !wanted.is_empty() && !wanted.iter().any(|wanted| ingest::metric_name(wanted) == name) {
             continue;
         }
         match metrics.iter().find(|known| known.name == metric.name) {
@@ -244,7 +244,7 @@ fn measure(
         }
         row.samples.insert(name.to_owned(), values);
     }
-    if let Some(absent) = wanted.iter().find(|name| row.samples.get(name).is_none()) {
+    if let Some(absent) = wanted.iter().find(|name| row.samples.get(ingest::metric_name(name)).is_none()) {
         return Err(format!("{absent} was not printed for this benchmark"));
     }
     if row.samples.is_empty() { Err("no value was printed for this benchmark".to_owned()) } else { Ok(()) }

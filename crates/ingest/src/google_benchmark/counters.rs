@@ -135,10 +135,18 @@ pub(super) fn reported_counter(name: &str, unusable: &str) -> Option<Lint> {
     (unusable == NOT_FINITE).then(problem)
 }
 
+/// Name that Google Benchmark prints for [`Metric::THROUGHPUT`].
+const ITEMS_PER_SECOND: &str = "items_per_second";
+
+/// Returns benchgate's name of a metric that a tool printed under this name.
+pub fn metric_name(printed: &str) -> &str {
+    if printed == ITEMS_PER_SECOND { "items-per-second" } else { printed }
+}
+
 /// Returns a counter's metric: its name in benchgate, and its better direction.
 pub(crate) fn counter_metric(name: &str) -> Metric {
     match name {
-        "items_per_second" => Metric::THROUGHPUT,
+        ITEMS_PER_SECOND => Metric::THROUGHPUT,
         _ => Metric {
             name: Cow::Owned(name.to_owned()),
             // No format states in all of its outputs whether a counter is a rate, so no unit is assumed.

@@ -10,6 +10,7 @@ mod summaries;
 
 pub(super) use console::{is_header as is_console_header, read as read_console, without_colors};
 pub(super) use counters::counter_metric;
+pub use counters::metric_name;
 pub(super) use csv::{HEADER as CSV_HEADER, read as read_csv};
 pub(super) use json::{AXES, Axes, TESTBED, read as read_json};
 pub(super) use pieces::read as read_pieces;
