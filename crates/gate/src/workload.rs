@@ -149,7 +149,15 @@ pub fn difference(base: &Benchmark, head: &Benchmark) -> Option<String> {
             Some((of_base, Some(Work::new(of_head, head.metric(&clock.name)?)?)))
         });
         let found: Vec<(Work, Option<Work>)> = by_cpu.into_iter().chain(by_wall).collect();
-        let same = |(base, head): &(Work, Option<Work>)| head.as_ref().is_some_and(|head| base.agrees(head));
+        // The clock of the rate shows a whole number; the other one doesn't.
+        let is_whole = |(base, head): &(Work, Option<Work>)| {
+            base.is_whole() && head.as_ref().is_some_and(Work::is_whole)
+        };
+        let may_be_total = !found.iter().any(is_whole);
+        let same = |(base, head): &(Work, Option<Work>)| {
+            let total = |head: &Work| may_be_total && base.counts_all_calls(head);
+            head.as_ref().is_some_and(|head| base.agrees(head) || total(head))
+        };
         let (of_base, of_head) = found.iter().find(|sides| !same(sides))?;
         if found.iter().any(same) {
             return None;
@@ -208,7 +216,17 @@ impl Work {
     fn agrees(&self, other: &Self) -> bool {
         let limit = (2.0 * (self.rounding + other.rounding)).max(LEAST);
         let differ = |one: f64, two: f64| (one / two).ln().abs() > limit;
-        !differ(self.per_call, other.per_call) || self.counts_all_calls(other)
+        !differ(self.per_call, other.per_call)
+    }
+
+    /// Returns whether the work is a whole number, also as thousands, millions or billions, which is no coincidence: it is
+    /// the work of one call.
+    fn is_whole(&self) -> bool {
+        [1.0, 1e3, 1e6, 1e9].iter().any(|scale| {
+            let work = self.per_call * scale;
+            let whole = work.round();
+            whole >= 1.0 && (work / whole - 1.0).abs() <= self.rounding && self.rounding * whole < 0.01
+        })
     }
 
     /// Returns whether the rate was computed from a number that does not depend on how many calls were made, so that it
