@@ -133,11 +133,15 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
         // Values that JSON can't express are printed with their address.
         let is_shown =
             |(_, value): &(String, String)| !value.starts_with("UNSERIALIZABLE") && !value.contains(" at 0x");
+        // An argument of another name, or one that only one side has, is other work too.
+        let names: Vec<&str> = entry.params.iter().flatten().map(|(name, _)| name.as_str()).collect();
+        let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
         let arguments = facts::of_json(entry.params.iter().flatten()).into_iter().filter(is_shown);
         let arguments: Vec<(String, String)> =
             arguments.map(|(name, value)| (format!("argument {name}"), value)).collect();
         let mut benchmark = benchmark(entry);
         benchmark.labels.extend(arguments);
+        benchmark.labels.insert("arguments".to_owned(), names);
         facts::state(&mut benchmark, &stated);
         benchmark.labels.extend(environment.clone());
         benchmarks.push_once(benchmark);

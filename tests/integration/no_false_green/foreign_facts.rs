@@ -303,6 +303,21 @@ fn no_head_whose_rate_shows_less_work_in_a_call_is_green() {
     greens.none(15);
 }
 
+/// A test of pytest-benchmark keeps its name if it has `ids`, whatever its arguments are.
+#[test]
+fn no_test_with_another_argument_of_pytest_is_green() {
+    let pytest = r#"{"machine_info": {}, "benchmarks": [{"name": "test_b[large]", "param": "large", "params": {"n": 1000},
+        "options": {"timer": "perf_counter"}, "stats": {"rounds": 4, "data": [1.0002, 1.0001, 1.0006, 1.0003]}}]}"#;
+    let edits = [
+        (r#"{"n": 1000}"#, r#"{"n": 500}"#),
+        (r#"{"n": 1000}"#, r#"{"size": 500}"#),
+        (r#"{"n": 1000}"#, r#"{"n": 1000, "threads": 8}"#),
+        (r#"{"n": 1000}"#, "null"),
+        (r#""params": {"n": 1000},"#, ""),
+    ];
+    none_is_green("pytest-benchmark", pytest, &edits);
+}
+
 #[test]
 fn no_head_whose_stated_deviation_is_many_times_that_of_base_is_green() {
     let judged = |base: f64, head: f64, mean: f64| {
