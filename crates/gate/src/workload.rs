@@ -186,21 +186,34 @@ impl Work {
     /// Returns `None` if the repetitions do not show that a call always does the same work: a rate may count
     /// something else, or belong to another clock.
     fn new(rate: &MetricSeries, time: &MetricSeries) -> Option<Self> {
+        // A reader that computes the bounds of a rounded rate knows that it is the rate of the time.
+        let mut bounded = None;
         let pairs: Vec<(f64, f64, Option<u64>)> = match (&rate.series, &time.series) {
             (Series::Processes(rates), Series::Processes(times)) if rates.len() == times.len() => {
                 rates.iter().zip(times).flat_map(|(rates, times)| repetitions(rates, times)).collect()
             }
             (Series::Summaries(rates), Series::Summaries(times)) if rates.len() == times.len() => {
-                let medians = |(rate, time): (&Summary, &Summary)| Some((rate.median?, time.median?, None));
-                rates.iter().zip(times).filter_map(medians).collect()
+                bounded = rates.iter().map(rounding_of).try_fold(0.0, |most, rate| Some(rate?.max(most)));
+                let means = |rate: &Summary, time: &Summary| {
+                    bounded.and(rate.mean.zip(time.mean)).map(|(rate, time)| (rate, time, None))
+                };
+                let centres = |(rate, time): (&Summary, &Summary)| {
+                    let medians = rate.median.zip(time.median).map(|(rate, time)| (rate, time, None));
+                    medians.or_else(|| means(rate, time))
+                };
+                rates.iter().zip(times).filter_map(centres).collect()
             }
             _ => return None,
         };
         let work: Vec<f64> = pairs.iter().map(|(rate, time, _)| rate * time * 1e-9).collect();
-        let rounding = rounding(pairs.iter().map(|pair| pair.0)) + rounding(pairs.iter().map(|pair| pair.1));
+        let of_rate = bounded.unwrap_or_else(|| rounding(pairs.iter().map(|pair| pair.0)));
+        let rounding = of_rate + rounding(pairs.iter().map(|pair| pair.1));
         let per_call = describe::median(&work)?;
         let deviates = |work: &f64| (work / per_call - 1.0).abs() > 2.0 * rounding;
+        // Rounding is not the only difference if times were rounded before the division.
+        let spread = work.iter().map(|work| (work / per_call - 1.0).abs()).fold(0.0, f64::max);
         let is_shown = match work.len() {
+            _ if bounded.is_some() => spread <= COARSEST,
             // A whole number of items is no coincidence.
             1 => {
                 rounding * per_call < 0.01 && (per_call - per_call.round()).abs() <= 2.0 * rounding * per_call
@@ -210,6 +223,7 @@ impl Work {
         let totals =
             pairs.iter().zip(&work).filter_map(|(pair, work)| Some((pair.2?, pair.2? as f64 * work)));
         let usable = per_call.is_finite() && per_call > 0.0 && rounding <= COARSEST && is_shown;
+        let rounding = if bounded.is_some() { rounding.max(spread / 2.0) } else { rounding };
         usable.then(|| Self { per_call, totals: totals.collect(), rounding })
     }
 
@@ -244,6 +258,12 @@ impl Work {
         let scale = 10f64.powi(digits - 1 - self.per_call.log10().floor() as i32);
         format!("{}", (self.per_call * scale).round() / scale)
     }
+}
+
+/// Returns the largest error of a rate, as a share, if its reader states bounds of it and nothing else.
+fn rounding_of(rate: &Summary) -> Option<f64> {
+    let (low, high) = rate.interval.filter(|_| rate.n.is_none() && rate.stddev.is_none())?;
+    Some((high - low) / (high + low)).filter(|share| share.is_finite() && *share >= 0.0)
 }
 
 /// Returns each repetition's rate, time and number of calls.

@@ -7,9 +7,11 @@
 
 use serde::Deserialize;
 
-use benchgate_core::model::{Benchmark, BenchmarkName, Lint, LintCode, Metric, Run, Series, Stage, Summary};
+use benchgate_core::model::{
+    Benchmark, BenchmarkName, Better, Lint, LintCode, Metric, Run, Series, Stage, Summary, Unit,
+};
 
-use super::build::{ByName, carried, check_summary, fail, processes, summary, time_unit};
+use super::build::{ByName, carried, check_summary, fail, own_metric, processes, summary, time_unit};
 use super::facts::footer;
 use super::json::parse;
 use super::text::{cut_line, lines, short};
@@ -20,7 +22,8 @@ enum CargoLine<'a> {
     /// `test sum ... bench:       1,148.71 ns/iter (+/- 110.41)`. The number after the median is not read: libtest prints
     /// the whole range of 50 samples, of which it moved the outer 5 % inward, and criterion's imitation of the line
     /// (`--output-format bencher`) prints their standard deviation. The line does not show which of the two wrote it.
-    Libtest { name: &'a str, value: &'a str, unit: &'a str },
+    /// `megabytes` is the rate after `=`.
+    Libtest { name: &'a str, value: &'a str, unit: &'a str, megabytes: Option<f64> },
     /// `sum time: [9.1 ns 9.2 ns 9.3 ns]`: the estimate between the ends of its interval. If the name is
     /// long, it is on the previous line.
     Criterion { name: &'a str, interval: [(&'a str, &'a str); 3] },
@@ -40,7 +43,13 @@ fn cargo_line(line: &str) -> Option<CargoLine<'_>> {
         }
         let mut words = result.strip_prefix("bench:")?.split_ascii_whitespace();
         let (value, unit) = (words.next()?, words.next()?.strip_suffix("/iter")?);
-        return Some(CargoLine::Libtest { name, value, unit });
+        let rate = result.rsplit_once(" = ").and_then(|(_, rate)| rate.trim().strip_suffix(" MB/s"));
+        return Some(CargoLine::Libtest {
+            name,
+            value,
+            unit,
+            megabytes: rate.and_then(|rate| rate.parse().ok()),
+        });
     }
     let (name, interval) = line.split_once("time:   [")?;
     let words: Vec<&str> = interval.split_once(']')?.0.split(' ').collect();
@@ -49,14 +58,72 @@ fn cargo_line(line: &str) -> Option<CargoLine<'_>> {
     Some(CargoLine::Criterion { name: name.trim_end(), interval: [(low, its), (value, unit), (high, other)] })
 }
 
+/// A rate that a benchmark states next to its time, which shows the work of one call.
+struct Rate {
+    /// What is counted: `B`, `elem`.
+    of: String,
+    per_second: f64,
+    /// Largest error of the number due to rounding.
+    rounding: f64,
+}
+
+impl Rate {
+    /// libtest divides by whole nanoseconds and rounds the quotient down.
+    fn of_libtest(megabytes: f64, nanoseconds: f64) -> Self {
+        let scale = 1e6 * nanoseconds.trunc().max(1.0) / nanoseconds;
+        Self { of: "B".to_owned(), per_second: (megabytes + 0.5) * scale, rounding: 0.5 * scale }
+    }
+
+    /// Reads criterion's `thrpt:  [35.917 GiB/s 37.961 GiB/s 40.268 GiB/s]`, whose second rate is that of the second time.
+    fn of_criterion(line: &str) -> Option<Self> {
+        let rates = line.trim_start().strip_prefix("thrpt:")?.trim_start().strip_prefix('[')?;
+        let words: Vec<&str> = rates.split_once(']')?.0.split(' ').collect();
+        let [_, _, value, unit, _, _] = words[..] else { return None };
+        let unit = unit.strip_suffix("/s")?;
+        let prefix = unit.chars().next().and_then(|prefix| "KMGTP".find(prefix)).filter(|_| unit.len() > 1);
+        let (of, scale) = match (prefix, unit.get(1..).and_then(|rest| rest.strip_prefix('i'))) {
+            (Some(power), Some(of)) => (of, 1024f64.powi(power as i32 + 1)),
+            (Some(power), None) => (&unit[1..], 1e3f64.powi(power as i32 + 1)),
+            (None, _) => (unit, 1.0),
+        };
+        let decimals = value.split_once('.').map_or(0, |(_, decimals)| decimals.len());
+        Some(Self {
+            of: of.to_owned(),
+            per_second: value.parse::<f64>().ok()? * scale,
+            rounding: 0.5 * 0.1f64.powi(i32::try_from(decimals).ok()?) * scale,
+        })
+    }
+
+    /// Adds the rate to its benchmark. Its interval is the error due to rounding.
+    fn add_to(self, benchmark: &mut Benchmark) {
+        let Some(stated) = benchmark.metric(&Metric::LATENCY.name).map(|it| &it.series) else { return };
+        let Series::Summaries(times) = stated else { return };
+        let is_median = times.iter().any(|time| time.median.is_some());
+        let name = format!("{}/s", self.of);
+        if !self.per_second.is_normal() || carried(&name).is_err() || benchmark.metric(&name).is_some() {
+            return;
+        }
+        let stated = Some(self.per_second);
+        let rate = Summary {
+            mean: stated.filter(|_| !is_median),
+            median: stated.filter(|_| is_median),
+            interval: Some((self.per_second - self.rounding, self.per_second + self.rounding)),
+            ..Summary::default()
+        };
+        summary(benchmark, own_metric(name.clone(), Unit::Other(name.into()), Better::Higher), 1.0, rate);
+    }
+}
+
 pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     let mut benchmarks = ByName::default();
+    // The newest benchmark, whose rate may be in the next line.
+    let mut newest: Option<Benchmark> = None;
     let mut lints = Vec::new();
     let (mut above, mut measured) = ("", 0);
     // The benchmarks of libtest's harness whose target has not printed its last line yet.
     let mut unended: Vec<String> = Vec::new();
     for line in lines(text) {
-        let (name, interval, is_median) = match cargo_line(line.text) {
+        let (name, interval, megabytes, is_median) = match cargo_line(line.text) {
             None => {
                 if line.text.starts_with("test result: FAILED") || line.text.starts_with("error: ") {
                     let detail =
@@ -72,6 +139,9 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
                     let detail = format!("`{}` counts more results than there are", short(line.text));
                     lints.push(Lint::new(LintCode::TruncatedInput, detail));
                 }
+                if let (Some(rate), Some(benchmark)) = (Rate::of_criterion(line.text), &mut newest) {
+                    rate.add_to(benchmark);
+                }
                 above = line.text;
                 continue;
             }
@@ -79,16 +149,16 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
                 let mut benchmark =
                     Benchmark::new(carried(name).map_err(|what| line_fault(line.number, what))?);
                 fail(&mut benchmark, Stage::Benchmark, "the test framework reports FAILED");
-                benchmarks.push_once(benchmark);
+                newest.replace(benchmark).into_iter().for_each(|before| benchmarks.push_once(before));
                 continue;
             }
-            Some(CargoLine::Libtest { name, value, unit }) => {
+            Some(CargoLine::Libtest { name, value, unit, megabytes }) => {
                 measured += 1;
                 unended.push(name.to_owned());
-                (name, [(value, unit); 3], true)
+                (name, [(value, unit); 3], megabytes, true)
             }
-            Some(CargoLine::Criterion { name: "", interval }) => (above.trim_end(), interval, false),
-            Some(CargoLine::Criterion { name, interval }) => (name, interval, false),
+            Some(CargoLine::Criterion { name: "", interval }) => (above.trim_end(), interval, None, false),
+            Some(CargoLine::Criterion { name, interval }) => (name, interval, None, false),
         };
         let fault = |what: String| line_fault(line.number, what);
         if name.is_empty() {
@@ -99,12 +169,12 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
             number.ok_or_else(|| fault(format!("expected a time, found `{}`", short(value))))
         };
         let [low, (value, unit), high] = interval;
-        let stated = number(value)?;
+        let printed = number(value)?;
         let mut benchmark = Benchmark::new(carried(name).map_err(|what| fault(what.to_owned()))?);
         let stated = if is_median {
-            Summary { median: Some(stated), ..Summary::default() }
+            Summary { median: Some(printed), ..Summary::default() }
         } else {
-            Summary { mean: Some(stated), ..Summary::default() }
+            Summary { mean: Some(printed), ..Summary::default() }
         };
         match time_unit(unit) {
             Some(scale) => {
@@ -113,6 +183,9 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
                 let interval = Some((end(low)?, end(high)?));
                 check_summary(&mut benchmark, &[], &Summary { interval, ..stated });
                 summary(&mut benchmark, Metric::LATENCY, scale, stated);
+                if let Some(megabytes) = megabytes {
+                    Rate::of_libtest(megabytes, printed * scale).add_to(&mut benchmark);
+                }
             }
             None => {
                 benchmark
@@ -123,8 +196,9 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
         if !line.terminated {
             benchmark.lints.push(cut_line());
         }
-        benchmarks.push_once(benchmark);
+        newest.replace(benchmark).into_iter().for_each(|before| benchmarks.push_once(before));
     }
+    newest.into_iter().for_each(|last| benchmarks.push_once(last));
     let mut benchmarks = benchmarks.finish();
     for benchmark in &mut benchmarks {
         let is_ended = !unended.iter().any(|name| name == benchmark.name.as_str());

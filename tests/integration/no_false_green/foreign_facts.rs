@@ -303,6 +303,42 @@ fn no_head_whose_rate_shows_less_work_in_a_call_is_green() {
     greens.none(15);
 }
 
+#[test]
+fn no_head_whose_text_of_cargo_bench_shows_less_work_in_a_call_is_green() {
+    let criterion = |rate: &str, time: f64| {
+        let rate = format!("{:24}thrpt:  [{rate} {rate} {rate}]\n", "");
+        format!("sum{:21}time:   [{time:.4} µs {time:.4} µs {time:.4} µs]\n{rate}", "")
+    };
+    let libtest = |bytes: u64, time: f64| {
+        let megabytes = bytes * 1000 / (time as u64);
+        format!(
+            "running 1 test\ntest sum ... bench: {time:.2} ns/iter (+/- 1.10) = {megabytes} MB/s\n\n\
+            test result: ok. 0 passed; 0 failed; 0 ignored; 1 measured; 0 filtered out; finished in 1.0s\n"
+        )
+    };
+    let mut greens = Greens::default();
+    let mut check = |what: &str, base: &str, honest: &[String], changed: &[String]| {
+        for head in honest {
+            compared(base, head).expect_code(0);
+        }
+        for head in changed {
+            greens.check(&format!("{what}: {head}"), &compared(base, head));
+        }
+    };
+    let base = criterion("5.0000 Melem/s", 12.3456);
+    let honest = [criterion("5.0011 Melem/s", 12.3429), criterion("5000.4 Kelem/s", 12.3446)];
+    let half = [criterion("2.5000 Melem/s", 12.3446), criterion("4.7684 MiB/s", 12.3446)];
+    check("criterion", &base, &honest, &half);
+    check("criterion", &base, &[], &[criterion("5.0000 Melem/s", 6.1728)]);
+    for (bytes, time) in [(32_768, 1148.71), (100, 9.91), (40_960, 400_000.4)] {
+        let honest = [libtest(bytes, time * 1.0003)];
+        check("libtest", &libtest(bytes, time), &honest, &[libtest(bytes / 2, time * 1.0003)]);
+    }
+    // 5 MB/s are too coarse to show the work.
+    check("libtest", &libtest(2048, 400_000.4), &[libtest(2048, 400_040.4)], &[]);
+    greens.none(6);
+}
+
 /// A test of pytest-benchmark keeps its name if it has `ids`, whatever its arguments are.
 #[test]
 fn no_test_with_another_argument_of_pytest_is_green() {
