@@ -293,10 +293,21 @@ const SCORES: &str = "accuracy score scores psnr snr f1 bleu rouge auc recall io
     success succeeded successful ok valid validated verified correct matches matched allclose converged";
 const CHECKSUMS: &str = "checksum checksums crc crc32 digest";
 
-/// Names of numbers that determine how much work is done.
-const WORK: [&str; 12] = [
+/// Names of numbers that determine how much work is done. `size`, `bytes`, `count` and `nodes` are missing, because they
+/// also name results that an improvement makes smaller: the size of an output, the nodes that a search visits.
+const WORK: &[&str] = &[
     "n",
+    "items",
+    "item",
     "elements",
+    "element",
+    "elems",
+    "nnz",
+    "edges",
+    "pixels",
+    "ops",
+    "input size",
+    "problem size",
     "tolerance",
     "threshold",
     "batch",
@@ -305,9 +316,13 @@ const WORK: [&str; 12] = [
     "sequence length",
     "tokens",
     "rows",
+    "row",
     "columns",
     "cols",
 ];
+/// Words before and after such a name that don't change its meaning: `num_items`, `row_count`, `rows/op`.
+const BEFORE_WORK: &str = "num n number nr of";
+const AFTER_WORK: &str = "count per op iter iteration call";
 
 /// Names whose capitals don't begin words, and names without them.
 const SPELLINGS: [(&str, &str); 3] = [("NaN", " nan"), ("IoU", " iou"), ("mAP", " accuracy")];
@@ -326,7 +341,7 @@ impl Quality {
         let spelled = SPELLINGS.iter().fold(name.to_owned(), |name, (from, to)| name.replace(from, to));
         let name = name_words(&spelled);
         let words = words(&name);
-        if WORK.contains(&words.join(" ").as_str()) {
+        if is_work(&words) {
             return Some(Self::Work);
         }
         let any = |known: &str| words.iter().any(|word| is_in(known, word));
@@ -356,6 +371,14 @@ impl Quality {
             _ => None,
         })
     }
+}
+
+/// Returns whether a name with these words states how much work is done.
+fn is_work(words: &[&str]) -> bool {
+    let before = words.iter().take_while(|word| is_in(BEFORE_WORK, word)).count();
+    let after = words.iter().rev().take_while(|word| is_in(AFTER_WORK, word)).count();
+    let named = words.get(before..words.len().saturating_sub(after)).unwrap_or_default();
+    [words, named].iter().any(|words| WORK.contains(&words.join(" ").as_str()))
 }
 
 /// Returns the lower-case words of a name: `batch_size`, `batchSize`, `Batch size`.
@@ -401,7 +424,11 @@ mod tests {
             ("accuracy top1 top1_acc passed success_rate valid_rows F1 IoU mAP converged", Quality::Score),
             ("cosine cosine_similarity", Quality::Similarity),
             ("checksum output_hash", Quality::Checksum),
-            ("n elements batch batchSize seq_len tokens rows", Quality::Work),
+            (
+                "n elements batch batchSize seq_len tokens rows items num_items n_items numElements item_count nnz edges pixels \
+                 ops input_size rows/op elements_per_call",
+                Quality::Work,
+            ),
         ] {
             for name in names.split(' ') {
                 assert_eq!(Quality::of_name(name), Some(quality), "{name}");
@@ -410,7 +437,8 @@ mod tests {
         let measured = "page-faults cache_misses items-per-second inflight latency_error std_err time_diff diff_ms p99 \
             branch-misses gc.alloc.rate.norm bytes_per_second iterations precision depth validation_s pass hits loss_scale inf/s inf_per_sec \
             matches/s crc32_per_second acc_cycles bad_speculation score
-            error_tolerance hash_collisions size code_size hash_s";
+            error_tolerance hash_collisions size code_size hash_s bytes count nodes B/op allocs/op items_per_s items/s ns/op op \
+            num_threads n_size opsize flops output_items bitems iter_count";
         for name in measured.split_ascii_whitespace() {
             assert_eq!(Quality::of_name(name), None, "{name}");
         }
