@@ -35,10 +35,11 @@ pub(super) fn pattern(format: Option<Format>, rows: Option<&[&str]>) -> String {
         .unwrap_or_else(|| EVERYTHING.to_owned())
 }
 
-/// A regular expression that matches any of the names, in the syntax that C++, Go and Rust share.
+/// A regular expression that matches any of the names, in the syntax that POSIX (Google Benchmark), Go and Rust share.
+/// POSIX knows no `\]` and no `\}`; alone, both are ordinary characters.
 fn one_of<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let escaped = |name: &str| -> String {
-        let special = |c: char| r"\.+*?()|[]{}^$".contains(c);
+        let special = |c: char| r"\.+*?()|[{^$".contains(c);
         name.chars().flat_map(|c| special(c).then_some('\\').into_iter().chain([c])).collect()
     };
     let mut names: Vec<String> = names.map(escaped).collect();
@@ -68,6 +69,8 @@ mod tests {
     fn each_tool_gets_its_own_syntax() {
         let google = pattern(Some(Format::GoogleBenchmarkJson), Some(&["BM_x<int>/8", "BM_y/real_time.5"]));
         assert_eq!(google, r"^(BM_x<int>/8|BM_y/real_time\.5)$");
+        let brackets = pattern(Some(Format::GoogleBenchmarkJson), Some(&["BM_x[4]{2}"]));
+        assert_eq!(brackets, r"^(BM_x\[4]\{2})$");
         let pytest =
             pattern(Some(Format::PytestBenchmarkJson), Some(&["t.py::test_a[1 2]", "t.py::C::test_b"]));
         assert_eq!(pytest, "test_a or test_b");
