@@ -218,7 +218,6 @@ impl Proposal<'_> {
                 ));
                 continue;
             };
-            proposed += 1;
             let basis = match (*is_exact, method) {
                 (true, _) => "the newest value".to_owned(),
                 (false, PredictionMethod::OrderStatistic) => {
@@ -233,16 +232,22 @@ impl Proposal<'_> {
                     values.len() + 1
                 ),
             };
-            limits.push_str(&format!("\n# {basis}{left_out}\n[[limit]]\n"));
             let name = quoted(&globset::escape(benchmark));
-            limits.push_str(&format!("benchmark = {name}\nmetric = {}\n", quoted(metric)));
-            limits.push_str(&format!("{}\n", row.bound(limit)));
+            let mut table = format!("[[limit]]\nbenchmark = {name}\nmetric = {}\n", quoted(metric));
+            table.push_str(&format!("{}\n", row.bound(limit)));
             let testbed = testbed.map(globset::escape);
             for (key, value) in [("testbed", testbed.as_deref()), ("owner", propose.owned_by.as_deref())] {
                 if let Some(value) = value {
-                    limits.push_str(&format!("{key} = {}\n", quoted(value)));
+                    table.push_str(&format!("{key} = {}\n", quoted(value)));
                 }
             }
+            // For example, the metric has almost the name of a built-in one.
+            if let Err(problem) = config::check_policy(&table) {
+                skipped.push(format!("{benchmark}: no limit for {metric}: {problem}"));
+                continue;
+            }
+            proposed += 1;
+            limits.push_str(&format!("\n# {basis}{left_out}\n{table}"));
         }
         let head = format!(
             "# {}, proposed from the newest {} of {folder}. At most {} of sessions of unchanged code exceed any of\n\

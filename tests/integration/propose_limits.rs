@@ -51,3 +51,39 @@ fn a_proposal_is_a_valid_configuration() {
     world.write("benchgate.toml", suite + &proposed);
     world.run(["plan", "--shards", "1"]).expect_code(0);
 }
+
+/// A metric of another tool can have any name.
+#[test]
+fn limits_for_metrics_of_other_tools_are_a_valid_configuration_or_left_out() {
+    let world = World::new();
+    let added = |day: u8| {
+        let mut run: serde_json::Value = serde_json::from_str(&run(day, 'a', 120_000.0)).unwrap();
+        for name in ["GB/s", "latancy"] {
+            let metric = serde_json::json!({"name": name, "unit": name, "better": "higher", "kind": "noisy"});
+            run["metrics"].as_array_mut().unwrap().push(metric);
+            for benchmark in run["sides"][0]["benchmarks"].as_array_mut().unwrap() {
+                for process in benchmark["processes"].as_array_mut().unwrap() {
+                    let count = process["samples"]["latency"].as_array().unwrap().len();
+                    process["samples"][name] = serde_json::json!(vec![100.5 + f64::from(day % 7); count]);
+                }
+            }
+        }
+        run.to_string()
+    };
+    for day in 1..=24 {
+        world.write("run.json", added(day));
+        world.run(["baseline", "update"]).expect_code(0);
+    }
+    let asked = ["limits", "propose", "--metric", "GB/s", "--metric", "latancy"];
+    let proposed = world.run(asked).expect_code(0);
+    assert!(proposed.stdout.contains("metric = \"GB/s\""), "{}", proposed.said());
+    assert!(!proposed.stdout.contains("latancy"), "{}", proposed.said());
+    assert!(proposed.stderr.contains("did you mean `latency`?"), "{}", proposed.said());
+    let suite =
+        "[suite]\nname = \"quickstart\"\n[[command]]\nname = \"mlp\"\nrun = \"true\"\nrows = [\"a\"]\n";
+    let others = "[[gate.override]]\nbenchmark = \"*\"\nmetric = \"GB/s\"\nfloor = \"2%\"\n";
+    let limits = proposed.stdout.lines().filter(|line| !line.starts_with("benchmark = "));
+    let limits = limits.collect::<Vec<_>>().join("\n").replace("[[limit]]", "[[limit]]\nbenchmark = \"*\"");
+    world.write("benchgate.toml", format!("{suite}{others}{limits}"));
+    world.run(["plan", "--shards", "1"]).expect_code(0);
+}

@@ -142,7 +142,7 @@ static OVERRIDE: Section = Section {
             ValueKind::Glob,
             "Glob over `model/target/function`, for example `vit*/cpu/*`.",
         ),
-        optional("metric", ValueKind::Name, "The metric; by default every metric."),
+        optional("metric", ValueKind::Line, "The metric; by default every metric."),
         FLOOR,
         FLOOR_ABSOLUTE,
         TOLERANCE,
@@ -163,7 +163,7 @@ static WAIVER: Section = Section {
         ),
         optional(
             "metric",
-            ValueKind::Name,
+            ValueKind::Line,
             "The metric. By default, every metric and the benchmark as a whole (wrong outputs, failed \
             stages, a missing result).",
         ),
@@ -212,7 +212,7 @@ static LIMIT: Section = Section {
             ValueKind::Glob,
             "Glob over `model/target/function`; it has to match a benchmark of the suite. All matching limits apply.",
         ),
-        required("metric", ValueKind::Name, "The metric: `latency`, `vmfb-size`, or another tool's metric."),
+        required("metric", ValueKind::Line, "The metric: `latency`, `vmfb-size`, or another tool's metric."),
         optional(
             "max",
             ValueKind::Magnitude,

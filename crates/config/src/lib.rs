@@ -33,7 +33,7 @@ pub use backend::{Backend, BackendKind, BackendTest};
 pub use command::{CommandLine, CommandSpec, OutputReading, command_device};
 pub use flags::refused_flag;
 pub use load::{
-    load, load_judging, load_judging_within, load_policy, load_toolchains, load_within, parse,
+    check_policy, load, load_judging, load_judging_within, load_policy, load_toolchains, load_within, parse,
     read as read_text,
 };
 pub use model::{

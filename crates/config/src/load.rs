@@ -120,6 +120,13 @@ pub fn load_policy(path: &Path) -> Result<PolicyPart, ConfigError> {
     if found.is_empty() { Ok(part) } else { Err(invalid(path, found)) }
 }
 
+/// Checks tables that a configuration may contain as policy, such as `[[limit]]`. Returns the first problem.
+pub fn check_policy(text: &str) -> Result<(), String> {
+    let (mut problems, file) = (Collector::default(), Path::new(""));
+    collect_policy(text, &mut problems);
+    problems.finish(text, file).into_iter().next().map_or(Ok(()), |problem| Err(problem.message))
+}
+
 /// Loads a list of `[[toolchain]]` tables. Relative paths in it start at the list's folder.
 pub fn load_toolchains(path: &Path) -> Result<Vec<Pin>, ConfigError> {
     let text = read(path)?;
