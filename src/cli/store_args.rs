@@ -264,6 +264,10 @@ fn token_for(url: &str) -> Option<GitToken> {
     if own { variable("GITHUB_TOKEN") } else { None }
 }
 
+/// The hint for a clone whose history is too short.
+pub const UNSHALLOW: &str =
+    "run `git fetch --unshallow origin`, or check out with `fetch-depth: 0`, and run the same command again";
+
 impl From<StoreError> for CliError {
     fn from(error: StoreError) -> Self {
         const AGAIN: &str = "nothing was changed there and your run.json is kept: run the same command again";
@@ -271,6 +275,9 @@ impl From<StoreError> for CliError {
             StoreError::Git(GitError::Interrupted) | StoreError::Interrupted => return Self::interrupted(),
             StoreError::Unusable(_) | StoreError::NoSuchRun { .. } => {
                 return Self::usage(format!("failed to {error}"));
+            }
+            StoreError::Shallow(_) => {
+                return Self::baseline_missing(format!("failed to {error}")).hint(UNSHALLOW);
             }
             StoreError::Git(GitError::NoRemote(remote)) => {
                 let hint = format!(

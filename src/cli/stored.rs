@@ -10,10 +10,10 @@ use crate::git::{GitError, Repository};
 use crate::model::{Run, SideName, Testbed, counted, short_commit};
 use crate::record::RunFile;
 use crate::store::{
-    self, BaselineFolder, CommitTree, Directory, Files, HistoryQuery, Lineage, Missing, Selection, StoreError,
+    self, BaselineFolder, CommitTree, Directory, Files, History, HistoryQuery, Lineage, Missing, Selection, StoreError,
 };
 
-use super::store_args::{StorePlace, runner, say_faults};
+use super::store_args::{StorePlace, UNSHALLOW, runner, say_faults};
 use super::{CliError, Terminal};
 
 /// An opened baseline. It is opened before measuring, so that an invalid token costs no GPU time.
@@ -81,6 +81,9 @@ impl<'a> Baseline<'a> {
             let mut unusable = None;
             for testbed in testbeds {
                 match self.select(suite, testbed)? {
+                    Selection::Found(History { unknown, .. }) if unknown > 0 => {
+                        return Err(StoreError::Shallow(unknown).into());
+                    }
                     Selection::Found(_) => return Ok(()),
                     Selection::Missing(missing) => unusable = Some(missing),
                 }
@@ -144,6 +147,9 @@ impl<'a> Baseline<'a> {
         let head = &head.ok_or_else(|| CliError::internal("a gate has a head"))?;
         let unknown = Testbed::default();
         match self.select(&config.suite, head.testbed.as_ref().unwrap_or(&unknown))? {
+            Selection::Found(history) if history.unknown > 0 => {
+                Err(StoreError::Shallow(history.unknown).into())
+            }
             Selection::Found(history) => {
                 say_faults(&history.faults, terminal);
                 let started = Instant::now();
@@ -236,8 +242,7 @@ impl<'a> Baseline<'a> {
             ));
         }
         let hint = if missing.unknown > 0 {
-            "this clone is shallow: run `git fetch --unshallow origin`, or check out with `fetch-depth: 0`"
-                .to_owned()
+            format!("this clone is shallow: {UNSHALLOW}")
         } else if let Some((why, hint)) = self.uncommitted(&missing.suite, Some(&missing.testbed))? {
             message.push_str(&format!("; {why}"));
             hint

@@ -381,3 +381,23 @@ fn without_the_remote_of_its_branch_a_gate_names_a_branch_to_compare_with() {
     let doctor = suite.world.run(["doctor"]).stdout;
     assert!(doctor.contains("git remote add") && !doctor.contains("can be reached"), "{doctor}");
 }
+
+/// The nightly job checks out a few commits, so the sessions of the older ones, which show a gradual slowdown, would be
+/// left out.
+#[test]
+fn a_shallow_clone_that_does_not_reach_all_sessions_neither_passes_nor_stores() {
+    let suite = committed();
+    store(&suite);
+    let first = git_output(&suite, &["rev-parse", "HEAD"]);
+    store(&suite);
+    suite.run_on_a_quiet_host();
+    suite.world.write(".git/shallow", format!("{first}\n"));
+    for arguments in [["baseline", "update"], ["gate", "--stored"]] {
+        let outcome = suite.world.run(arguments).expect_code(12);
+        assert!(outcome.stderr.contains("--unshallow"), "{}", outcome.stderr);
+    }
+    assert_eq!(stored_files(&suite).len(), 2);
+    std::fs::remove_file(suite.world.work().join(".git/shallow")).unwrap();
+    suite.world.run(["baseline", "update"]).expect_code(0);
+    suite.world.run(["gate", "--stored"]).expect_no_failure();
+}

@@ -32,6 +32,7 @@ mod update;
 
 use std::path::PathBuf;
 
+use benchgate_core::model::counted;
 use benchgate_core::record::RecordError;
 use benchgate_host::git::GitError;
 
@@ -67,6 +68,9 @@ pub enum StoreError {
     Unreadable { path: String, why: String },
     #[error("store the run: {0}")]
     Unusable(String),
+    /// Sessions that a shallow clone can't place. Without them, a gradual slowdown would look like no change.
+    #[error("compare with {}: this shallow clone does not reach their commits", counted(*.0, "stored session"))]
+    Shallow(usize),
     #[error("write to {place}: it contains {file}, so it is not a branch of baselines")]
     NotABaseline { place: String, file: String },
     #[error("write to {0}: it is read-only")]

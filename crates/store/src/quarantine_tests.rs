@@ -11,7 +11,7 @@ use benchgate_gate::{CompareOptions, Policy};
 use super::tests::{
     SESSIONS, acceptance, commit, found, latencies_of, nights, now, put, put_at, run, store, ten_days,
 };
-use super::{Acceptance, Files, Lineage, UpdateOptions, accept, prunable, update, verify};
+use super::{Acceptance, Files, Lineage, StoreError, UpdateOptions, accept, prunable, update, verify};
 
 /// A run of two benchmarks, of which the second never changes.
 fn two(day: u8, letter: char, latency: f64) -> RunFile {
@@ -124,12 +124,36 @@ fn nothing_becomes_the_baseline_where_stored_sessions_cant_be_compared_with() {
         lineage: &|_| Lineage::Unknown,
         now: now(),
     };
-    let shallow = update(&mut files, &run(2, 'b', 180_000.0), &writing).unwrap();
-    assert_eq!(shallow.quarantine[0].cause, QuarantineCause::Undecided);
+    let shallow = update(&mut files, &run(2, 'b', 180_000.0), &writing).unwrap_err();
+    assert!(matches!(shallow, StoreError::Shallow(1)), "{shallow}");
     fs::write(folder.path().join(path), "{}").unwrap();
-    fs::remove_file(folder.path().join(shallow.path)).unwrap();
     let damaged = put(&mut files, &run(3, 'b', 180_000.0)).unwrap();
     assert_eq!(damaged.quarantine[0].cause, QuarantineCause::Undecided);
+}
+
+/// The newest sessions follow a gradual slowdown; only the first ones, whose commits are cut off, show it.
+#[test]
+fn a_shallow_clone_that_reaches_only_the_newest_sessions_stores_nothing() {
+    let (_folder, mut files) = store();
+    for day in 1..=10 {
+        let letter = if day <= 5 { 'a' } else { 'b' };
+        put(&mut files, &run(day, letter, 120_000.0 + f64::from(day % 3) * 100.0)).unwrap();
+    }
+    let policy = Policy::default();
+    let cut = |found: &str| if found == commit('a') { Lineage::Unknown } else { Lineage::Ancestor };
+    for sessions in [3, SESSIONS] {
+        let writing = UpdateOptions {
+            side: SideName::Head,
+            sessions,
+            policy: &policy,
+            options: CompareOptions::default(),
+            lineage: &cut,
+            now: now(),
+        };
+        let shallow = update(&mut files, &run(11, 'c', 120_100.0), &writing).unwrap_err();
+        assert!(matches!(shallow, StoreError::Shallow(5)), "{shallow}");
+    }
+    assert!(put(&mut files, &run(11, 'c', 120_100.0)).unwrap().quarantine.is_empty());
 }
 
 #[test]

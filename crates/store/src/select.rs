@@ -87,6 +87,8 @@ pub struct History {
     pub red: BTreeSet<Option<String>>,
     /// Benchmarks as in [`Missing::still_red`].
     pub still_red: Vec<String>,
+    /// Runs as in [`Missing::unknown`]. They may be the ones that show a gradual slowdown.
+    pub unknown: usize,
 }
 
 impl History {
@@ -173,7 +175,19 @@ pub fn history_for_gate(files: &dyn Files, query: &HistoryQuery<'_>) -> Result<S
         newest.1.lints.extend(staleness(&newest.0, query));
     }
     let runs = runs.into_iter().map(|(_, run)| run).collect();
-    Ok(Selection::Found(History { runs, names, notes, faults, slow, before, earlier, red, still_red }))
+    let unknown = skipped.unknown;
+    Ok(Selection::Found(History {
+        runs,
+        names,
+        notes,
+        faults,
+        slow,
+        before,
+        earlier,
+        red,
+        still_red,
+        unknown,
+    }))
 }
 
 /// A session that is used, and which of its benchmarks are part of the baseline.

@@ -8,7 +8,7 @@ use benchgate_core::record::{
 };
 use benchgate_gate::{self, CompareOptions, Comparison, Policy};
 
-use super::select::{HistoryQuery, Missing, Selection, history_for_gate};
+use super::select::{History, HistoryQuery, Missing, Selection, history_for_gate};
 use super::{
     BaselineFolder, Change, Fault, Files, RunName, StoreError, Stored, baseline_folders, quarantine,
     summarise,
@@ -56,7 +56,8 @@ pub struct Updated {
 /// Stores a side of a run. Storing the same run again changes nothing.
 ///
 /// # Errors
-/// The run has no suite, testbed or valid time, or the baseline can't be read or written.
+/// The run has no suite, testbed or valid time, this shallow clone does not reach the commits of stored sessions, or the
+/// baseline can't be read or written.
 pub fn update(
     files: &mut dyn Files,
     run: &RunFile,
@@ -113,6 +114,12 @@ pub fn update(
         now: writing.now,
     };
     let (comparison, red, still_red, unknown, faults, notes) = match history_for_gate(files, &query)? {
+        // Nothing is stored, so that the run can be stored once the history is complete.
+        Selection::Found(History { unknown, .. }) | Selection::Missing(Missing { unknown, .. })
+            if unknown > 0 =>
+        {
+            return Err(StoreError::Shallow(unknown));
+        }
         Selection::Found(history) => {
             let earlier = history.earlier.iter().flat_map(|sessions| &sessions.runs);
             let stored = history.runs.iter().chain(&history.slow).chain(&history.before).chain(earlier);
@@ -139,16 +146,12 @@ pub fn update(
 }
 
 /// The reason to quarantine a run if stored sessions could not be compared with it, because they are
-/// unreadable or their relation to this commit is unknown. These sessions could show that the run is slower.
+/// unreadable. These sessions could show that the run is slower.
 fn uncompared(missing: &Missing) -> Option<QuarantineRecord> {
-    let why = if missing.unknown > 0 {
-        "this shallow clone does not reach the commits of the stored sessions"
-    } else if !missing.faults.is_empty() {
-        "the stored sessions can't be used (`benchgate baseline verify` lists them)"
-    } else {
-        return None;
-    };
-    Some(QuarantineRecord { cause: QuarantineCause::Undecided, why: why.to_owned(), benchmark: None })
+    let why = "the stored sessions can't be used (`benchgate baseline verify` lists them)";
+    let reason =
+        QuarantineRecord { cause: QuarantineCause::Undecided, why: why.to_owned(), benchmark: None };
+    (!missing.faults.is_empty()).then_some(reason)
 }
 
 /// The file of this session, if it is already stored. Storing it again would count it twice.
