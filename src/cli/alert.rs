@@ -286,6 +286,17 @@ impl Night<'_> {
                 counted(plan.waiting, "cause")
             ));
         }
+        // No issue can tell these from the sessions that were read.
+        let open = site::open_slowdowns(self.timelines, self.now, &self.policy);
+        for red in site::red_rows(self.timelines, &open) {
+            text.push_str(&format!(
+                "red, without an earlier value to compare with: {} of {} on {}: {}\n",
+                red.benchmark.unwrap_or("all benchmarks"),
+                red.timeline.suite,
+                red.timeline.machine,
+                red.why
+            ));
+        }
         // With fewer sessions no change can be detected, so an empty result would say nothing.
         let longest = self.timelines.iter().map(|timeline| timeline.sessions.len()).max().unwrap_or(0);
         if text.is_empty() && longest < site::LEAST_SESSIONS {

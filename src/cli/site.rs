@@ -90,10 +90,12 @@ pub fn run(args: &SiteArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let unstable = site::unstable(&timelines);
     let repository = repository.as_ref();
     let open = site::open_slowdowns(&timelines, now, &site::AlertPolicy::default());
+    let red = site::red_rows(&timelines, &open);
     let commits = |range: &site::Range<'_>| git.as_ref().map(|git| commits(git, range)).unwrap_or_default();
     let site = Site {
         timelines: &timelines,
         open: &open,
+        red: &red,
         silent: &silent,
         unstable: &unstable,
         now,

@@ -116,7 +116,8 @@ fn an_open_slowdown_lists_the_commits_of_its_range_with_their_authors() {
     };
     let repository = RepositoryUrl::parse("https://github.com/o/r");
     let (timelines, open, repository) = (&timelines[..], &open[..], repository.as_ref());
-    let site = Site { timelines, open, silent: &[], unstable: &[], now, repository, commits: &commits };
+    let (red, silent, unstable) = (&[][..], &[][..], &[][..]);
+    let site = Site { timelines, open, red, silent, unstable, now, repository, commits: &commits };
     let mut page = String::new();
     let written: Result<(), std::convert::Infallible> = site.build(&[], |path, content| {
         if path == "index.html" {
@@ -158,6 +159,46 @@ fn a_slowdown_three_nights_after_a_larger_improvement_is_one_issue_until_it_is_g
     assert!(matches!(decided(&slow, &known)[..], [Action::Update { number: 7, .. }]));
     let gone = nights(&[improved.as_slice(), &[-0.04; 8], &[-0.09; 8]].concat());
     assert!(matches!(decided(&gone, &known)[..], [Action::Close { number: 7, .. }]));
+}
+
+/// The gate fails on a metric that the configuration makes fatal, while the latency stays the same.
+#[test]
+fn a_slowdown_of_another_metric_that_the_gate_fails_on_is_one_issue_until_it_is_gone() {
+    let with = |slow: usize, good: usize| {
+        let mut timelines = nights(&vec![0.0; 40 + slow + good]);
+        let changes = [vec![0.0; 40], vec![0.26; slow], vec![0.0; good]].concat();
+        let mut other = nights(&changes).remove(0);
+        let mut history = other.benchmarks.remove("vit/gpu/main").unwrap();
+        let mut track = history.tracks.remove("latency").unwrap();
+        for at in 40..40 + slow {
+            let (cause, why) = (QuarantineCause::Regressed, "cpu-time: 1.297 × the stored".to_owned());
+            let benchmark = Some("vit/gpu/main".to_owned());
+            timelines[0].sessions[at].held.push(QuarantineRecord { cause, why, benchmark });
+            track.points[at].held = true;
+        }
+        let history = timelines[0].benchmarks.get_mut("vit/gpu/main").unwrap();
+        history.tracks.get_mut("latency").unwrap().points[40..40 + slow]
+            .iter_mut()
+            .for_each(|point| point.held = true);
+        history.tracks.insert("cpu-time".to_owned(), track);
+        timelines
+    };
+    for nights in [3, 8, 30] {
+        let slow = with(nights, 0);
+        let now = slow[0].newest().unwrap().began;
+        let open = open_slowdowns(&slow, now, &AlertPolicy::default());
+        assert!(open.len() == 1 && open[0].red, "{open:?}");
+        assert_eq!(open[0].cause.members[0].metric, "cpu-time");
+        assert!((0.25..0.27).contains(&open[0].cause.total()), "{}", open[0].cause.total());
+        let opened = decided(&slow, &[]);
+        let [Action::Open { cause, trace }] = &opened[..] else { panic!("{nights}: {opened:?}") };
+        assert_eq!((cause.members[0].metric, cause.steps().count()), ("cpu-time", 1));
+        let known = [KnownIssue { number: 7, open: true, trace: trace.clone() }];
+        assert!(matches!(decided(&slow, &known)[..], [Action::Update { number: 7, grew: None, .. }]));
+        let gone = with(nights, 8);
+        assert!(matches!(decided(&gone, &known)[..], [Action::Close { number: 7, .. }]));
+        assert!(open_slowdowns(&gone, now, &AlertPolicy::default()).is_empty());
+    }
 }
 
 #[test]

@@ -215,3 +215,50 @@ fn a_reboot_and_another_load_are_no_change_of_the_machine() {
     let updated = site([("load-average", "0.70 0.20 0.30"), ("boot-id", "two"), ("microcode", "0x2")], 3);
     assert_eq!(updated, (true, true));
 }
+
+/// The section about what is slower now.
+fn open_slowdowns(world: &World, options: &[&str]) -> String {
+    let arguments = [&["site", "public", "--now", "2026-10-16T00:00:00Z"][..], options].concat();
+    world.run(&arguments).expect_code(0);
+    let page = world.read("public/index.html");
+    page.split("<h2>").find(|section| section.starts_with("Open slowdowns")).unwrap().to_owned()
+}
+
+const CALM: &str = "Nothing is slower than its baseline";
+
+#[test]
+fn a_metric_that_the_configuration_makes_fatal_is_shown_while_it_is_red() {
+    let world = World::new();
+    world.write(
+        "benchgate.toml",
+        "[suite]\nname = \"quickstart\"\n\n[[command]]\nname = \"a\"\nrun = \"true\"\n\n\
+         [gate.metric.cpu-time]\nfatal = true\n\n[gate.metric.vmfb-size]\nfatal = true\n",
+    );
+    let night = |day: u8, letter: char, cpu: f64, size: u64, code: i32| {
+        let latency = 120_000.0 + f64::from(day % 3) * 90.0;
+        let mut run: serde_json::Value =
+            serde_json::from_str(&crate::baseline::run(day, letter, latency)).unwrap();
+        let benchmark = &mut run["sides"][0]["benchmarks"][0];
+        benchmark["artifact"]["vmfb_bytes"] = size.into();
+        for process in benchmark["processes"].as_array_mut().unwrap() {
+            process["samples"]["cpu-time"] = vec![cpu, cpu + 0.25, cpu + 0.5].into();
+        }
+        world.write("run.json", run.to_string());
+        world.run(["baseline", "update"]).expect_code(code);
+    };
+    for day in 1..=10 {
+        night(day, 'a', 110_000.0 + f64::from(day % 3) * 70.0, 50_000, 0);
+    }
+    for day in 11..=13 {
+        night(day, 'b', 143_000.0 + f64::from(day % 3) * 70.0, 50_000, 10);
+    }
+    let open = open_slowdowns(&world, &[]);
+    assert!(open.contains("1 benchmark is red now") && open.contains("+30.0 %"), "{open}");
+    assert!(open.contains("cpu-time") && !open.contains("latency"), "{open}");
+
+    // The size of a module is not stored as a value, so only the verdict is known.
+    night(14, 'c', 110_000.0, 50_000, 10);
+    night(15, 'd', 110_070.0, 60_000, 10);
+    let open = open_slowdowns(&world, &[]);
+    assert!(open.contains("is red now") && !open.contains(CALM), "{open}");
+}

@@ -14,7 +14,7 @@ use benchgate_stats::describe;
 
 use super::causes::{Cause, Member, Move, causes, key};
 use super::history::{BenchmarkHistory, Timeline, Track};
-use super::stability::{BEFORE, PRESENT, level_before, red_since};
+use super::stability::{BEFORE, PRESENT, is_red_elsewhere, level_before, red_since};
 
 /// Thresholds for opening and updating issues.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -60,7 +60,7 @@ const STEADY: usize = 3;
 /// Number of sessions after which the position of a change is known. Before that, one outlier moves it by up
 /// to [`NEAR`] sessions.
 const SETTLED: usize = 7;
-const NEAR: usize = 4;
+pub(super) const NEAR: usize = 4;
 /// A slowdown is reported again if it has grown by this share of the reported slowdown.
 const GROWTH: f64 = 0.25;
 /// Maximum number of benchmarks that a marker names.
@@ -139,7 +139,7 @@ pub fn plan<'a>(
             at: cause.members.first().map_or(cause.until(), Member::at),
             size: cause.members.first().map_or(0.0, |member| member.change.cost_ratio.ln()),
             total: cause.total(),
-            members: cause.members.iter().take(NAMED).map(Member::key).collect(),
+            members: keys(&cause),
             recovered: false,
         };
         if acceptance(&cause).is_some() || has_recovered(timelines, &trace) {
@@ -223,8 +223,7 @@ fn has_grown(cause: &Cause<'_>, before: f64, policy: &AlertPolicy) -> bool {
         return false;
     }
     let Some(worst) = cause.slowest() else { return false };
-    let history = worst.timeline.benchmarks.get(worst.benchmark);
-    let Some((_, track)) = history.and_then(BenchmarkHistory::main) else { return false };
+    let Some(track) = worst.track() else { return false };
     let Some(costs) = track.costs() else { return false };
     let middle = track.cost(worst.change.from) + before.midpoint(total);
     costs.iter().rev().take(STEADY).all(|cost| *cost > middle)
@@ -242,13 +241,29 @@ pub(super) fn worse_causes<'a>(timelines: &'a [Timeline], policy: &AlertPolicy) 
             });
             let mut worse: Vec<Member<'_>> =
                 worse.map(|change| Member { timeline, benchmark, metric, change }).collect();
+            // Another metric is followed while the gate fails on it.
+            let elsewhere = red_since(timeline, benchmark, history, 1).filter(|red| red.metric != metric);
+            if let Some((track, red)) = elsewhere.and_then(|red| Some((red.track()?, red))) {
+                let changes = track.newest(policy.window).moves().into_iter().filter(|change| {
+                    change.cost_ratio > 1.0 + policy.floor
+                        && change.evidence >= policy.evidence
+                        && change.latest + NEAR >= red.change.at
+                        && !worse.iter().any(|known| known.change.latest.abs_diff(change.latest) <= NEAR)
+                });
+                let found: Vec<Member<'_>> = changes.map(|change| Member { change, ..red.clone() }).collect();
+                worse.extend(found);
+            }
             // The gate reported a regression in each of these sessions, which is enough evidence.
             let red = red_since(timeline, benchmark, history, SETTLED).map(|mut red| {
                 red.change.evidence = policy.opening;
                 red
             });
-            let is_detected =
-                |red: &Member<'_>| worse.iter().any(|known| known.change.latest + NEAR >= red.change.at);
+            let is_detected = |red: &Member<'_>| {
+                worse.iter().any(|known| match known.metric == red.metric {
+                    true => known.change.latest + NEAR >= red.change.at,
+                    false => known.change.latest.abs_diff(red.change.at) <= NEAR,
+                })
+            };
             let red = red.filter(|red| red.change.cost_ratio > 1.0 + policy.floor && !is_detected(red));
             worse.extend(red);
             moved.append(&mut worse);
@@ -257,6 +272,17 @@ pub(super) fn worse_causes<'a>(timelines: &'a [Timeline], policy: &AlertPolicy) 
     let mut found = causes(moved);
     found.reverse();
     found
+}
+
+/// Returns the keys of the benchmarks of a cause. A benchmark may be among its members with two metrics.
+fn keys(cause: &Cause<'_>) -> Vec<String> {
+    let mut keys: Vec<String> = Vec::new();
+    for key in cause.members.iter().map(Member::key) {
+        if keys.len() < NAMED && !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
+    keys
 }
 
 fn is_same(trace: &IssueTrace, cause: &Cause<'_>) -> bool {
@@ -295,8 +321,7 @@ fn may_be_one_of(begun: &[Timestamp], cause: &Cause<'_>) -> bool {
 /// Returns whether each of the newest sessions is nearer to the new level than to the old one, and the old
 /// level has enough sessions.
 fn is_steady(member: &Member<'_>) -> bool {
-    let history = member.timeline.benchmarks.get(member.benchmark);
-    let Some((_, track)) = history.and_then(BenchmarkHistory::main) else { return false };
+    let Some(track) = member.track() else { return false };
     let Some(costs) = track.costs() else { return false };
     let change = &member.change;
     let middle = (track.cost(change.from) + track.cost(change.to)) / 2.0;
@@ -383,6 +408,9 @@ fn has_recovered(timelines: &[Timeline], trace: &IssueTrace) -> bool {
         for (benchmark, history) in &timeline.benchmarks {
             if !trace.members.contains(&key(timeline, benchmark)) {
                 continue;
+            }
+            if is_red_elsewhere(timeline, benchmark, history) {
+                return false;
             }
             let Some(left) = slowdown_left(timeline, history, trace) else { return false };
             if left > (trace.size * LEFT).min(0.02) {

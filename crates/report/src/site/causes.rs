@@ -48,6 +48,11 @@ impl<'a> Member<'a> {
         self.timeline.bounds(&self.change)
     }
 
+    /// Returns the values of its metric.
+    pub fn track(&self) -> Option<&'a Track> {
+        self.timeline.benchmarks.get(self.benchmark)?.tracks.get(self.metric)
+    }
+
     pub fn is_about(&self, timeline: &Timeline, benchmark: &str) -> bool {
         std::ptr::eq(self.timeline, timeline) && self.benchmark == benchmark
     }

@@ -34,7 +34,7 @@ pub use issue::{
     title as issue_title,
 };
 pub use layout::RepositoryUrl;
-pub use silence::{OpenSlowdown, Silence, open_slowdowns, silences};
+pub use silence::{OpenSlowdown, RedRow, Silence, open_slowdowns, red_rows, silences};
 pub use stability::{ProcessSpread, Unstable, unstable};
 
 const STYLE: &str = include_str!("assets/site.css");
@@ -43,6 +43,8 @@ const SCRIPT: &str = include_str!("assets/site.js");
 pub struct Site<'a> {
     pub timelines: &'a [Timeline],
     pub open: &'a [OpenSlowdown<'a>],
+    /// What is red beside the open slowdowns.
+    pub red: &'a [RedRow<'a>],
     pub silent: &'a [Silence],
     pub unstable: &'a [Unstable<'a>],
     pub now: Timestamp,
@@ -79,10 +81,10 @@ impl Site<'_> {
         moved: &[Member<'_>],
         mut write: impl FnMut(&str, &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        let Self { timelines, open, silent, unstable, now, repository, commits } = *self;
+        let Self { timelines, open, red, silent, unstable, now, repository, commits } = *self;
         write("assets/site.css", STYLE.as_bytes())?;
         write("assets/site.js", SCRIPT.as_bytes())?;
-        let overview = Overview { timelines, open, moved, silent, unstable, now, repository, commits };
+        let overview = Overview { timelines, open, red, moved, silent, unstable, now, repository, commits };
         write("index.html", overview.page().as_bytes())?;
         write("compare.html", compare_page(timelines).as_bytes())?;
         for timeline in timelines {

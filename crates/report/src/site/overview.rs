@@ -6,11 +6,11 @@ use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, html};
 
 use super::benchmark::{commit, in_short, path, ranges};
-use super::causes::{Cause, ListCommits, Member, Move, causes, sources};
+use super::causes::{Cause, ListCommits, Member, Move, causes, key, sources};
 use super::history::{BenchmarkHistory, Timeline};
 use super::layout::{RepositoryUrl, name, page, wide};
 use super::plot::{day, spark};
-use super::silence::{OpenSlowdown, Silence};
+use super::silence::{OpenSlowdown, RedRow, Silence};
 use super::stability::{Unstable, is_held_red};
 use crate::report::{change, quantity};
 use benchgate_core::model::counted;
@@ -28,6 +28,7 @@ const COMMITS: usize = 5;
 pub struct Overview<'a> {
     pub timelines: &'a [Timeline],
     pub open: &'a [OpenSlowdown<'a>],
+    pub red: &'a [RedRow<'a>],
     /// Changes of level by timeline, benchmark and metric.
     pub moved: &'a [Member<'a>],
     pub silent: &'a [Silence],
@@ -61,19 +62,20 @@ impl Overview<'_> {
 
     /// Renders the list of current slowdowns.
     fn open(&self) -> Markup {
-        let slower = |red: bool| {
-            self.open
-                .iter()
-                .filter(|open| open.red == red)
-                .map(|open| open.cause.members.len())
-                .sum::<usize>()
+        // A benchmark may be listed with two metrics.
+        let slower = |red: bool| -> BTreeSet<String> {
+            let causes = self.open.iter().filter(|open| open.red == red).map(|open| &open.cause);
+            causes.flat_map(|cause| &cause.members).map(Member::key).collect()
         };
-        let (red, others) = (slower(true), slower(false));
+        let mut reds = slower(true);
+        let others = slower(false).difference(&reds).count();
+        reds.extend(self.red.iter().map(|red| key(red.timeline, red.benchmark.unwrap_or_default())));
+        let red = reds.len();
         let newest = self.timelines.iter().filter_map(|timeline| Some(timeline.newest()?.began)).max();
         html! {
             section id="open" {
                 h2 { "Open slowdowns" }
-                @if self.open.is_empty() {
+                @if self.open.is_empty() && self.red.is_empty() {
                     p.calm { "Nothing is slower than its baseline." }
                 } @else {
                     p {
@@ -91,6 +93,7 @@ impl Overview<'_> {
                     }
                 }
                 @for open in self.open { (self.open_slowdown(open)) }
+                @for red in self.red { (red_row(red)) }
             }
         }
     }
@@ -372,6 +375,27 @@ impl Overview<'_> {
         }
         let held = history.main().and_then(|(_, track)| track.points.last());
         if held.is_some_and(|point| point.held && at_newest(point.session)) { STATES[5] } else { STATES[6] }
+    }
+}
+
+/// Renders a benchmark that is red without a change to show.
+fn red_row(RedRow { timeline, benchmark, why, since, is_first }: &RedRow<'_>) -> Markup {
+    html! {
+        article.cause.red {
+            h3 {
+                span.badge { "red" } " "
+                @match benchmark {
+                    Some(benchmark) if timeline.benchmarks.contains_key(*benchmark) => {
+                        a href=(path(timeline, benchmark)) { (name(benchmark)) }
+                    }
+                    Some(benchmark) => { (name(benchmark)) }
+                    None => { "All benchmarks of " (name(&timeline.suite)) }
+                }
+                @if *is_first { " since " time datetime=(since) { (day(*since)) } " or earlier" }
+                @else { " since " time datetime=(since) { (day(*since)) } }
+            }
+            p.range { (name(why)) " on " (name(&timeline.machine)) }
+        }
     }
 }
 

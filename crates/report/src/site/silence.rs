@@ -5,12 +5,13 @@
 
 use jiff::{SignedDuration, Timestamp};
 
+use benchgate_core::record::QuarantineCause;
 use benchgate_stats::describe;
 
-use super::alerts::{AlertPolicy, acceptance, worse_causes};
+use super::alerts::{AlertPolicy, NEAR, acceptance, worse_causes};
 use super::causes::{Cause, Member, causes};
-use super::history::Timeline;
-use super::stability::{is_held_red, red_since};
+use super::history::{Session, Timeline};
+use super::stability::{is_held_red, red_metric, red_since};
 
 /// Number of sessions from which the usual time between two sessions is determined.
 const RECENT: usize = 20;
@@ -151,16 +152,18 @@ pub fn open_slowdowns<'a>(
             && (is_red(cause) || now.duration_since(cause.until()) <= policy.newest)
     };
     let mut found: Vec<Cause<'a>> = worse_causes(timelines, policy).into_iter().filter(is_open).collect();
-    let known = |timeline: &Timeline, benchmark: &str| {
-        found.iter().flat_map(|cause| &cause.members).any(|member| member.is_about(timeline, benchmark))
+    let known = |red: &Member<'_>| {
+        let mut members = found.iter().flat_map(|cause| &cause.members);
+        members.any(|member| {
+            member.is_about(red.timeline, red.benchmark)
+                && (member.metric == red.metric || member.change.latest.abs_diff(red.change.at) <= NEAR)
+        })
     };
     // A slowdown that is a few nights old makes the gate fail before a change of level is detected.
     let mut young = Vec::new();
     for timeline in timelines {
         for (benchmark, history) in &timeline.benchmarks {
-            if !known(timeline, benchmark) {
-                young.extend(red_since(timeline, benchmark, history, 1));
-            }
+            young.extend(red_since(timeline, benchmark, history, 1).filter(|red| !known(red)));
         }
     }
     found.extend(causes(young));
@@ -169,7 +172,9 @@ pub fn open_slowdowns<'a>(
     for cause in found {
         let is_step = |open: &&mut OpenSlowdown<'_>| {
             let of_open = |member: &Member<'_>| {
-                open.cause.members.iter().any(|known| known.is_about(member.timeline, member.benchmark))
+                open.cause.members.iter().any(|known| {
+                    known.metric == member.metric && known.is_about(member.timeline, member.benchmark)
+                })
             };
             cause.members.iter().all(of_open)
         };
@@ -184,4 +189,59 @@ pub fn open_slowdowns<'a>(
 
 fn is_red(cause: &Cause<'_>) -> bool {
     cause.members.iter().any(|member| is_held_red(member.timeline, member.benchmark))
+}
+
+/// A benchmark that is red in the newest session although the sessions that were read don't show a change: they have no
+/// good session before it, or no values of the metric.
+#[derive(Debug, Clone)]
+pub struct RedRow<'a> {
+    pub timeline: &'a Timeline,
+    /// The benchmark; `None` if the whole session is quarantined.
+    pub benchmark: Option<&'a str>,
+    /// The stored reason.
+    pub why: &'a str,
+    /// The first of the sessions that have been red since, and whether it is the first one that was read.
+    pub since: Timestamp,
+    pub is_first: bool,
+}
+
+/// Returns what is red in the newest sessions but not among the open slowdowns.
+pub fn red_rows<'a>(timelines: &'a [Timeline], open: &[OpenSlowdown<'_>]) -> Vec<RedRow<'a>> {
+    let steps = open.iter().flat_map(|open| open.cause.steps());
+    let listed: Vec<&Member<'_>> = steps.flat_map(|step| &step.members).collect();
+    let mut found = Vec::new();
+    for timeline in timelines {
+        let has_value = |benchmark: &str| {
+            let history = timeline.benchmarks.get(benchmark);
+            history.is_some_and(|history| red_metric(timeline, benchmark, history).is_some())
+        };
+        let held = timeline.newest().map(|newest| &newest.held);
+        let red = held.into_iter().flatten().filter(|reason| reason.cause == QuarantineCause::Regressed);
+        for reason in red {
+            let benchmark = reason.benchmark.as_deref();
+            let is_listed = listed.iter().any(|member| match benchmark {
+                Some(benchmark) => member.is_about(timeline, benchmark) && has_value(benchmark),
+                None => std::ptr::eq(member.timeline, timeline),
+            });
+            if is_listed {
+                continue;
+            }
+            let same = |session: &Session| {
+                session
+                    .held
+                    .iter()
+                    .any(|other| other.cause == reason.cause && other.benchmark == reason.benchmark)
+            };
+            let good = timeline.sessions.iter().rposition(|session| !same(session));
+            let first = good.map_or(0, |good| good + 1);
+            found.push(RedRow {
+                timeline,
+                benchmark,
+                why: &reason.why,
+                since: timeline.sessions[first].began,
+                is_first: first == 0,
+            });
+        }
+    }
+    found
 }

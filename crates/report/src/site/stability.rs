@@ -7,7 +7,7 @@
 use jiff::Timestamp;
 
 use super::causes::{Member, Move};
-use super::history::{BenchmarkHistory, Point, Timeline};
+use super::history::{BenchmarkHistory, Point, Timeline, Track};
 use super::plot::day;
 use crate::report::{change, percent};
 use benchgate_core::model::counted;
@@ -181,6 +181,32 @@ pub(super) fn is_held_red(timeline: &Timeline, benchmark: &str) -> bool {
     })
 }
 
+/// Returns the metric for which the newest session is quarantined. The reason begins with its name. `None` if this metric
+/// has no values here (the size of a module, which is not stored as a value).
+pub(super) fn red_metric<'a>(
+    timeline: &Timeline,
+    benchmark: &str,
+    history: &'a BenchmarkHistory,
+) -> Option<(&'a str, &'a Track)> {
+    let held = &timeline.newest()?.held;
+    let red = held.iter().filter(|reason| reason.cause == QuarantineCause::Regressed);
+    // A reason of this benchmark says more than one of the whole session.
+    let own = red.clone().find(|reason| reason.benchmark.as_deref() == Some(benchmark));
+    let reason = own.or_else(|| red.clone().find(|reason| reason.benchmark.is_none()))?;
+    match reason.why.split_once(": ") {
+        Some((metric, _)) if !metric.contains(char::is_whitespace) => {
+            history.tracks.get_key_value(metric).map(|(name, track)| (name.as_str(), track))
+        }
+        _ => history.main(),
+    }
+}
+
+/// Returns whether the newest session is quarantined for a metric other than the one that represents the benchmark.
+pub(super) fn is_red_elsewhere(timeline: &Timeline, benchmark: &str, history: &BenchmarkHistory) -> bool {
+    let name = |of: Option<(&str, &Track)>| of.map(|(metric, _)| metric.to_owned());
+    is_held_red(timeline, benchmark) && name(red_metric(timeline, benchmark, history)) != name(history.main())
+}
+
 /// Returns the cost level before a change, from the sessions before it: that of the last
 /// [`BEFORE`], or of the last few if they are faster by more than `least`.
 pub(super) fn level_before(costs: &[f64], least: f64) -> Option<f64> {
@@ -200,7 +226,7 @@ pub(super) fn red_since<'a>(
     if !is_held_red(timeline, benchmark) {
         return None;
     }
-    let (metric, track) = history.main()?;
+    let (metric, track) = red_metric(timeline, benchmark, history)?;
     // A value that has no logarithm was not measured.
     let cost = |point: &Point| (point.value > 0.0).then(|| track.cost(point.value));
     let good = track.points.iter().rposition(|point| !point.held)?;
