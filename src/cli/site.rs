@@ -96,6 +96,7 @@ pub fn run(args: &SiteArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
         timelines: &timelines,
         open: &open,
         red: &red,
+        newest: args.history.sessions.map(|sessions| sessions as usize),
         silent: &silent,
         unstable: &unstable,
         now,

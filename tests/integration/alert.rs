@@ -116,8 +116,8 @@ fn an_open_slowdown_lists_the_commits_of_its_range_with_their_authors() {
     };
     let repository = RepositoryUrl::parse("https://github.com/o/r");
     let (timelines, open, repository) = (&timelines[..], &open[..], repository.as_ref());
-    let (red, silent, unstable) = (&[][..], &[][..], &[][..]);
-    let site = Site { timelines, open, red, silent, unstable, now, repository, commits: &commits };
+    let (red, newest, silent, unstable) = (&[][..], None, &[][..], &[][..]);
+    let site = Site { timelines, open, red, newest, silent, unstable, now, repository, commits: &commits };
     let mut page = String::new();
     let written: Result<(), std::convert::Infallible> = site.build(&[], |path, content| {
         if path == "index.html" {

@@ -227,6 +227,33 @@ fn open_slowdowns(world: &World, options: &[&str]) -> String {
 const CALM: &str = "Nothing is slower than its baseline";
 
 #[test]
+fn a_site_of_a_few_sessions_lists_what_is_red_and_says_which_sessions_it_is_about() {
+    let world = World::new();
+    crate::baseline::eleven_days(&world);
+    for day in [12, 13] {
+        world.write("run.json", crate::baseline::run(day, 'b', 180_000.0 + f64::from(day) * 10.0));
+        world.run(["baseline", "update"]).expect_code(10);
+    }
+    for sessions in [&[][..], &["--sessions", "2"], &["--sessions", "3"], &["--sessions", "4"]] {
+        let open = open_slowdowns(&world, sessions);
+        assert!(open.contains("1 benchmark is red now") && open.contains("mlp/cpu/main"), "{open}");
+        assert!(open.contains("2026-10-1") && !open.contains(CALM), "{open}");
+    }
+    assert!(open_slowdowns(&world, &["--sessions", "2"]).contains("or earlier"));
+
+    let world = World::new();
+    for day in 1..=5 {
+        let latency = 120_000.0 + f64::from(day % 3) * 90.0;
+        world.write("run.json", crate::baseline::run(day, 'a', latency));
+        world.run(["baseline", "update"]).expect_code(0);
+    }
+    assert!(open_slowdowns(&world, &[]).contains(&format!("{CALM}.")));
+    assert!(open_slowdowns(&world, &["--sessions", "9"]).contains(&format!("{CALM}.")));
+    let cut = open_slowdowns(&world, &["--sessions", "3"]);
+    assert!(cut.contains(&format!("{CALM} in the newest 3 sessions")), "{cut}");
+}
+
+#[test]
 fn a_metric_that_the_configuration_makes_fatal_is_shown_while_it_is_red() {
     let world = World::new();
     world.write(

@@ -45,6 +45,8 @@ pub struct Site<'a> {
     pub open: &'a [OpenSlowdown<'a>],
     /// What is red beside the open slowdowns.
     pub red: &'a [RedRow<'a>],
+    /// Number of newest sessions that were read of each suite and testbed, if not all.
+    pub newest: Option<usize>,
     pub silent: &'a [Silence],
     pub unstable: &'a [Unstable<'a>],
     pub now: Timestamp,
@@ -81,10 +83,11 @@ impl Site<'_> {
         moved: &[Member<'_>],
         mut write: impl FnMut(&str, &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        let Self { timelines, open, red, silent, unstable, now, repository, commits } = *self;
+        let Self { timelines, open, red, newest, silent, unstable, now, repository, commits } = *self;
         write("assets/site.css", STYLE.as_bytes())?;
         write("assets/site.js", SCRIPT.as_bytes())?;
-        let overview = Overview { timelines, open, red, moved, silent, unstable, now, repository, commits };
+        let overview =
+            Overview { timelines, open, red, newest, moved, silent, unstable, now, repository, commits };
         write("index.html", overview.page().as_bytes())?;
         write("compare.html", compare_page(timelines).as_bytes())?;
         for timeline in timelines {

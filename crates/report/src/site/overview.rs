@@ -29,6 +29,8 @@ pub struct Overview<'a> {
     pub timelines: &'a [Timeline],
     pub open: &'a [OpenSlowdown<'a>],
     pub red: &'a [RedRow<'a>],
+    /// Number of newest sessions that were read of each suite and testbed, if not all.
+    pub newest: Option<usize>,
     /// Changes of level by timeline, benchmark and metric.
     pub moved: &'a [Member<'a>],
     pub silent: &'a [Silence],
@@ -71,12 +73,19 @@ impl Overview<'_> {
         let others = slower(false).difference(&reds).count();
         reds.extend(self.red.iter().map(|red| key(red.timeline, red.benchmark.unwrap_or_default())));
         let red = reds.len();
+        let is_cut = |newest: &usize| self.timelines.iter().any(|it| it.sessions.len() >= *newest);
         let newest = self.timelines.iter().filter_map(|timeline| Some(timeline.newest()?.began)).max();
         html! {
             section id="open" {
                 h2 { "Open slowdowns" }
                 @if self.open.is_empty() && self.red.is_empty() {
-                    p.calm { "Nothing is slower than its baseline." }
+                    p.calm {
+                        "Nothing is slower than its baseline"
+                        @if let Some(newest) = self.newest.filter(is_cut) {
+                            " in the newest " (counted(newest, "session")) " of each suite and testbed, the only ones that were read"
+                        }
+                        "."
+                    }
                 } @else {
                     p {
                         strong {
