@@ -361,6 +361,32 @@ fn mistakes_in_a_command_are_reported_at_their_place() {
     ");
 }
 
+/// A program would get the literal text.
+#[test]
+fn a_build_folder_that_nothing_makes_is_reported_wherever_it_is_named() {
+    let world = World::new();
+    let toml = |makes: &str| {
+        format!(
+            "[suite]\nname = \"s\"\n\n[[command]]\nname = \"a\"\nrun = \"true\"\nsetup = \"{{build}}/s\"\n\
+             prepare = \"{{build}}/p\"\nenv = {{ A = \"a\", B = \"x/{{build}}\" }}\n{makes}"
+        )
+    };
+    world.write("benchgate.toml", toml(""));
+    let outcome = world.run(["gate", "--base=main"]).expect_code(2);
+    insta::assert_snapshot!(outcome.stderr, @"
+    error: failed to use benchgate.toml: 3 problems
+    benchgate.toml:7:10: `setup`: `{build}` is valid only with `build` or `outputs`
+    benchgate.toml:8:12: `prepare`: `{build}` is valid only with `build` or `outputs`
+    benchgate.toml:9:23: `env`: `{build}` is valid only with `build` or `outputs`
+    hint: see https://github.com/benchgate/benchgate/blob/main/docs/configuration.md for every key
+    ");
+    for makes in ["build = \"true\"\n", "outputs = [\"y.npy\"]\n"] {
+        world.write("benchgate.toml", toml(makes));
+        let outcome = world.run(["gate", "--base=main"]);
+        assert!(!outcome.stderr.contains("is valid only with"), "{}", outcome.stderr);
+    }
+}
+
 /// A program in place of pytest with pytest-benchmark. It writes that tool's JSON, with times in seconds, to
 /// the file in `$1`.
 const PYTEST: &str = r#"

@@ -53,7 +53,7 @@ table! {
         "`cpu` (the default), or the GPU that the command uses, such as `cuda` or `hip://0`: the GPU is \
         observed, and no processor is pinned.";
     head "env" => env: BTreeMap<String, String>, ValueKind::Texts,
-        "Environment variables in addition to those that every tool inherits; they may contain `{build}`.";
+        "Environment variables in addition to those that every tool inherits; with `build` or `outputs`, they may contain `{build}`.";
     "timeout" => timeout: Duration = minutes(5), ValueKind::Duration, "Limit of one measured process.";
 }
 
@@ -95,8 +95,18 @@ fn command<'a>(
         view.get("build").one_or_more().into_iter().filter_map(|item| line("build", item)).collect();
     let [run, setup, prepare] = ["run", "setup", "prepare"].map(|key| line(key, view.get(key)));
     let run = run.unwrap_or_else(|| CommandLine::Words(Vec::new()));
-    if build.is_empty() && run.names(CommandLine::BUILD) && !view.get("outputs").is_present() {
-        problems.add(view.get("run").at(), "`run`: `{build}` is valid only with `build` or `outputs`");
+    if build.is_empty() && !view.get("outputs").is_present() {
+        let lines = [("run", Some(&run)), ("setup", setup.as_ref()), ("prepare", prepare.as_ref())];
+        let of_lines =
+            lines.into_iter().filter(|(_, line)| line.is_some_and(|it| it.names(CommandLine::BUILD)));
+        let mut places: Vec<(&str, usize)> = of_lines.map(|(key, _)| (key, view.get(key).at())).collect();
+        let env = view.get("env").entries();
+        let of_env =
+            env.filter(|(_, _, value)| value.text().is_some_and(|it| it.contains(CommandLine::BUILD)));
+        places.extend(of_env.map(|(_, _, value)| ("env", value.at())));
+        for (key, at) in places {
+            problems.add(at, format!("`{key}`: `{{build}}` is valid only with `build` or `outputs`"));
+        }
     }
     let mut choose = |key: &str, reason: &str| {
         problems
