@@ -10,7 +10,8 @@ use crate::git::{GitError, Repository};
 use crate::model::{Run, SideName, Testbed, counted, short_commit};
 use crate::record::RunFile;
 use crate::store::{
-    self, BaselineFolder, CommitTree, Directory, Files, History, HistoryQuery, Lineage, Missing, Selection, StoreError,
+    self, BaselineFolder, CommitTree, Directory, Files, History, HistoryQuery, Lineage, Missing, Selection,
+    StoreError,
 };
 
 use super::store_args::{StorePlace, UNSHALLOW, runner, say_faults};
@@ -150,7 +151,8 @@ impl<'a> Baseline<'a> {
             Selection::Found(history) if history.unknown > 0 => {
                 Err(StoreError::Shallow(history.unknown).into())
             }
-            Selection::Found(history) => {
+            Selection::Found(mut history) => {
+                history.take_names(&config.renames);
                 say_faults(&history.faults, terminal);
                 let started = Instant::now();
                 let mut comparison =

@@ -401,3 +401,35 @@ fn a_shallow_clone_that_does_not_reach_all_sessions_neither_passes_nor_stores() 
     suite.world.run(["baseline", "update"]).expect_code(0);
     suite.world.run(["gate", "--stored"]).expect_no_failure();
 }
+
+#[test]
+fn a_renamed_model_is_compared_with_what_was_stored_under_its_old_name() {
+    let suite = committed();
+    store(&suite);
+    let rename = |declared: &str| {
+        let toml = suite.world.read("benchgate.toml");
+        suite
+            .world
+            .write("benchgate.toml", toml.replace("name = \"a\"\n", &format!("name = \"b\"\n{declared}")));
+        git(&suite, &["commit", "--quiet", "-am", "rename"]);
+    };
+    let gate = |options: &[&str], code: i32| {
+        let arguments = [&["gate", "--stored", "--format", "json"][..], options].concat();
+        suite.world.run(&arguments).expect_code(code).json()
+    };
+    git(&suite, &["checkout", "--quiet", "-b", "undeclared"]);
+    rename("");
+    suite.source("a", &["latency-us=3000"]);
+    assert_eq!(row(&gate(&["--base", "main"], 12), "a/cpu/main", None)["verdict"], "missing");
+    let slower = gate(&["--base", "main", "--rename", "a", "b"], 10);
+    assert_eq!(row(&slower, "b/cpu/main", Some("latency"))["estimate"]["method"], "history");
+    assert!(slower["rows"].as_array().unwrap().iter().all(|row| row["benchmark"] != "a/cpu/main"));
+    git(&suite, &["checkout", "--quiet", "--force", "main"]);
+    git(&suite, &["checkout", "--quiet", "-b", "declared"]);
+    rename("renamed-from = \"a\"\n");
+    suite.source("a", &["latency-us=3000"]);
+    let slower = gate(&["--base", "main"], 10);
+    assert_eq!(row(&slower, "b/cpu/main", Some("latency"))["verdict"], "regressed");
+    suite.source("a", &["latency-us=1000"]);
+    suite.world.run(["gate", "--stored", "--base", "main"]).expect_no_failure();
+}

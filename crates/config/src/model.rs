@@ -132,8 +132,8 @@ table! {
              model that benchgate includes, or `torchbench:resnet18`.";
     head "renamed-from" => renamed_from: Option<String>, ValueKind::Name,
         "The model's name in the base. The two models are compared, under the policy for the old name. \
-        Without this key, the old name is missing at head, which fails. After the merge the key has no \
-        effect.";
+        Without this key, the old name is missing at head, which fails. With `gate --stored --base`, the \
+        sessions that were stored under the old name are used. After the merge the key has no effect.";
     head "function" => function: String = "main".to_owned(), ValueKind::Name, "The function to run.";
     head "functions": KeyPresence::Optional, ValueKind::Named(&FUNCTION),
         "Several functions of one MLIR module instead of `function`: one benchmark each.";

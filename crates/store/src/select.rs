@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 
 use benchgate_core::model::{
-    Benchmark, BenchmarkGlob, BenchmarkName, Lint, LintCode, Outcome, Run, Testbed, counted,
+    Benchmark, BenchmarkGlob, BenchmarkName, Lint, LintCode, Outcome, RENAMED_FROM, Run, Testbed, counted,
 };
 use benchgate_core::record::{
     AcceptanceFile, BaselineBenchmark, OutcomeStatus, QuarantineCause, QuarantineRecord,
@@ -97,6 +97,27 @@ impl History {
     pub fn sessions(&self, storing: bool) -> StoredSessions<'_> {
         let Self { runs, slow, before, earlier, .. } = self;
         StoredSessions { good: runs, slow, before, earlier, storing }
+    }
+
+    /// Gives the benchmarks of renamed models their new names; `renames` maps new names of models to old ones.
+    pub fn take_names(&mut self, renames: &BTreeMap<String, String>) {
+        let earlier = self.earlier.iter_mut().flat_map(|sessions| &mut sessions.runs);
+        let runs = self.runs.iter_mut().chain(&mut self.slow).chain(&mut self.before).chain(earlier);
+        for run in runs {
+            let known: BTreeSet<BenchmarkName> =
+                run.benchmarks.iter().map(|benchmark| benchmark.name.clone()).collect();
+            for benchmark in &mut run.benchmarks {
+                let old = benchmark.name.as_str().to_owned();
+                let Some((model, rest)) = old.split_once('/') else { continue };
+                let Some((to, _)) = renames.iter().find(|(_, from)| *from == model) else { continue };
+                let new = BenchmarkName::new(&format!("{to}/{rest}"));
+                if !known.contains(&new) {
+                    benchmark.rename(new);
+                    // The policy for the old name applies.
+                    benchmark.labels.insert(RENAMED_FROM.to_owned(), old);
+                }
+            }
+        }
     }
 }
 

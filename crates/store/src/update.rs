@@ -149,8 +149,7 @@ pub fn update(
 /// unreadable. These sessions could show that the run is slower.
 fn uncompared(missing: &Missing) -> Option<QuarantineRecord> {
     let why = "the stored sessions can't be used (`benchgate baseline verify` lists them)";
-    let reason =
-        QuarantineRecord { cause: QuarantineCause::Undecided, why: why.to_owned(), benchmark: None };
+    let reason = QuarantineRecord { cause: QuarantineCause::Undecided, why: why.to_owned(), benchmark: None };
     (!missing.faults.is_empty()).then_some(reason)
 }
 
