@@ -133,6 +133,9 @@ const LEAST: f64 = 0.01;
 /// Rounding, as a share, beyond which printed values don't show the work.
 const COARSEST: f64 = 0.02;
 
+/// Share by which the work of several files of one side may differ if each file states it.
+const WIDEST: f64 = 0.1;
+
 /// Number of digits that every tool prints; if fewer are seen, the others are zeros.
 const DIGITS: usize = 3;
 
@@ -213,7 +216,7 @@ impl Work {
         // Rounding is not the only difference if times were rounded before the division.
         let spread = work.iter().map(|work| (work / per_call - 1.0).abs()).fold(0.0, f64::max);
         let is_shown = match work.len() {
-            _ if bounded.is_some() => spread <= COARSEST,
+            _ if bounded.is_some() => spread <= WIDEST,
             // A whole number of items is no coincidence.
             1 => {
                 rounding * per_call < 0.01 && (per_call - per_call.round()).abs() <= 2.0 * rounding * per_call
