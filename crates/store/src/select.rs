@@ -110,7 +110,7 @@ impl History {
                 let old = benchmark.name.as_str().to_owned();
                 let Some((model, rest)) = old.split_once('/') else { continue };
                 let Some((to, _)) = renames.iter().find(|(_, from)| *from == model) else { continue };
-                let new = BenchmarkName::new(&format!("{to}/{rest}"));
+                let new = BenchmarkName::new(format!("{to}/{rest}"));
                 if !known.contains(&new) {
                     benchmark.rename(new);
                     // The policy for the old name applies.
