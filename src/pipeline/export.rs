@@ -2,7 +2,7 @@
 //!
 //! A model that crashes its interpreter only fails itself: the next one gets a fresh interpreter.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use crate::config::{Exporter, Model, ModelSource};
-use crate::git::{GitError, Repository};
+use crate::git::Repository;
 use crate::model::{Event, Lint, LintCode, SideName, Stage, VerifyCode, excerpt};
 use crate::numerics::TensorFile;
 use crate::process::Reply;
@@ -297,6 +297,8 @@ pub(super) async fn note_heads_files(host: &Host<'_>, sides: &mut [PreparedSide<
     let [first, second] = sides else { return };
     let (base, head) = if first.input.name == SideName::Base { (first, second) } else { (second, first) };
     let Some(checkout) = &base.input.checkout else { return };
+    let tree = Repository::open(&head.input.side.sources);
+    let tree = tree.and_then(|repository| Ok((repository.tracked()?, repository)));
     for prepared in &mut base.benchmarks {
         let sources = &prepared.planned.side.side.sources;
         let read = prepared.source.iter().flat_map(|source| &source.read_outside);
@@ -304,9 +306,10 @@ pub(super) async fn note_heads_files(host: &Host<'_>, sides: &mut [PreparedSide<
         if read.is_empty() {
             continue;
         }
-        let lint = match read_of_head(host, &read, &checkout.folder, &head.input.side.sources).await {
-            Ok(None) => continue,
-            Ok(Some(name)) => {
+        let lint = match &tree {
+            Ok((tracked, repository)) => {
+                let found = read_of_head(host, &read, &checkout.folder, (repository.root(), tracked)).await;
+                let Some(name) = found else { continue };
                 let name = excerpt(&name, LONGEST_NAME);
                 let detail = format!(
                     "base's export read head's `{name}`, which differs from base's, so both sides may run head's code"
@@ -323,30 +326,29 @@ pub(super) async fn note_heads_files(host: &Host<'_>, sides: &mut [PreparedSide<
     }
 }
 
-/// The first of the files that is tracked in the working tree of `head` and differs in base's checkout.
+/// The first of the files that is tracked in head's working tree and differs in base's checkout.
 async fn read_of_head(
     host: &Host<'_>,
     read: &[PathBuf],
     checkout: &Path,
-    head: &Path,
-) -> Result<Option<String>, GitError> {
-    let repository = Repository::open(head)?;
-    let tracked = repository.tracked()?;
-    for path in read {
-        let path = path.canonicalize().unwrap_or_else(|_| path.clone());
-        let Ok(name) = path.strip_prefix(repository.root()) else { continue };
+    (root, tracked): (&Path, &BTreeSet<PathBuf>),
+) -> Option<String> {
+    // A link of head's may lead to a file that both sides have.
+    let places = read.iter().flat_map(|path| [Some(path.clone()), path.canonicalize().ok()]).flatten();
+    for path in places.filter(|path| !host.sources.is_own(path)) {
         // Python reads the compiled file of an unchanged source.
         let source = compiled_from(&path).unwrap_or_else(|| path.clone());
-        let Ok(name_of_source) = source.strip_prefix(repository.root()) else { continue };
-        if host.sources.is_own(&path) || !tracked.contains(&source) {
+        let Ok(name) = source.strip_prefix(root) else { continue };
+        // A submodule is tracked as a folder.
+        if !source.ancestors().any(|it| tracked.contains(it)) {
             continue;
         }
-        let [of_base, of_head] = [checkout.join(name_of_source), source.clone()];
+        let [of_base, of_head] = [checkout.join(name), source.clone()];
         if file_state(&of_base, &host.digests).await != file_state(&of_head, &host.digests).await {
-            return Ok(Some(name.to_string_lossy().into_owned()));
+            return Some(name.to_string_lossy().into_owned());
         }
     }
-    Ok(None)
+    None
 }
 
 /// The file name of a path, because an exporter's answer must not lead out of the folder that it was given.

@@ -105,9 +105,10 @@ pub(super) struct Sources {
 /// Extensions of files in a repository that only Python, a compiler or people read. Python's reads are reported,
 /// and the compiler's are observed. If they were part of the key, each change of a compiler would export its whole
 /// suite again.
-const TEXTS: [&str; 31] = [
+const TEXTS: [&str; 36] = [
     "bazel", "bzl", "c", "cc", "cmake", "cpp", "css", "cu", "cxx", "go", "h", "hh", "hpp", "html", "inc",
-    "java", "js", "ll", "md", "mlir", "py", "pyc", "pyi", "rs", "rst", "s", "sh", "svg", "td", "test", "ts",
+    "java", "js", "ll", "lock", "md", "mlir", "py", "pyc", "pyi", "rs", "rst", "s", "sh", "td", "test",
+    "toml", "ts", "txt", "yaml", "yml", "zig",
 ];
 
 impl Sources {
@@ -158,14 +159,18 @@ impl Sources {
             let mut key = KeyBuilder::new("rest/1");
             for (name, commit) in tracked {
                 let path = repository.root().join(&name);
-                let is_text = name
-                    .extension()
-                    .is_some_and(|kind| TEXTS.iter().any(|text| kind.eq_ignore_ascii_case(text)));
-                if path.starts_with(&folder) || is_text && commit.is_none() {
+                let kind = name.extension().unwrap_or_default();
+                let is_text = TEXTS.iter().any(|text| kind.eq_ignore_ascii_case(text))
+                    || is_heard(&name.to_string_lossy());
+                if path.starts_with(&folder) || self.is_own(&path) || is_text && commit.is_none() {
                     continue;
                 }
                 let state = match commit {
-                    Some(commit) => Some(commit),
+                    // The machine may have checked out another commit of the submodule.
+                    Some(commit) => {
+                        let inner = Repository::open(&path).ok().filter(|inner| inner.root() == path);
+                        Some(inner.and_then(|inner| inner.head().ok()).map_or(commit, |head| head.commit))
+                    }
                     None => file_state(&path, digests).await,
                 };
                 key = key.bytes("name", name.as_os_str().as_encoded_bytes());

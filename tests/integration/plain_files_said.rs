@@ -173,3 +173,22 @@ fn a_head_that_is_slower_than_bases_undisturbed_sessions_does_not_pass_because_o
     let text = report.to_string();
     assert!(text.contains("6 of base's processes are faster than all of head's"), "{report:#}");
 }
+
+#[test]
+fn a_counter_that_grows_with_the_iterations_is_no_other_work_and_one_of_each_call_is() {
+    let world = World::new();
+    let file = |iterations: u32, items: u32| {
+        let row = |at: u32| {
+            let time = 1e6 * (1.0 + 0.001 * f64::from(at * iterations));
+            json!({"name": "a", "run_name": "a", "run_type": "iteration", "repetitions": 5, "repetition_index": at,
+                "iterations": iterations, "real_time": time, "cpu_time": time, "time_unit": "ns", "num_items": items})
+        };
+        json!({"context": {}, "benchmarks": (0..5).map(row).collect::<Vec<_>>()}).to_string()
+    };
+    world.write("base.json", file(7, 7000));
+    for (head, is_other) in [(file(9, 9000), false), (file(9, 4500), true), (file(9, 3500), true)] {
+        world.write("head.json", head);
+        let report = world.run(["compare", "base.json", "head.json", "--format", "json"]).json();
+        assert_eq!(report.to_string().contains("workload-changed"), is_other, "{report:#}");
+    }
+}

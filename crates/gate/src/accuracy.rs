@@ -183,9 +183,9 @@ fn lint(base: &Benchmark, head: &Benchmark, name: &str, quality: Quality) -> Opt
     if matches!(quality, Quality::Checksum | Quality::Work) {
         let rounding = if counted { 0.0 } else { SUMMATION };
         let differs = |one: f64, two: f64| (one - two).abs() > rounding * one.abs();
-        // It may depend on the number of iterations, and a rate can have the name of a count.
+        // It may be the total of all iterations, and a rate can have the name of a count.
         let is_constant = match quality {
-            Quality::Work => is_repeated && before[0] == before[1],
+            Quality::Work => is_repeated && before[0] == before[1] && !is_total([base, head], name),
             _ => !differs(before[0], before[1]),
         };
         let other = after.into_iter().find(|value| is_constant && differs(before[0], *value))?;
@@ -223,6 +223,20 @@ fn values(series: &MetricSeries) -> Vec<f64> {
             stated.flatten().collect()
         }
     }
+}
+
+/// Returns whether a counter is the same for each iteration of both sides, so that it only shows how many there were.
+fn is_total(sides: [&Benchmark; 2], name: &str) -> bool {
+    let mut each = Vec::new();
+    for series in sides.into_iter().filter_map(|side| side.metric(name)) {
+        let Series::Processes(processes) = &series.series else { return false };
+        for process in processes {
+            let Some(iterations) = process.iterations else { return false };
+            each.extend(process.samples.iter().map(|value| value / iterations as f64));
+        }
+    }
+    let Some(first) = each.first() else { return false };
+    each.iter().all(|value| (value / first - 1.0).abs() <= 1e-6)
 }
 
 /// Returns a number with four digits.

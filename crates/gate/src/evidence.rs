@@ -191,9 +191,19 @@ const MEAN_LIMIT: f64 = 0.02;
 const MEAN_RATE: f64 = 0.1;
 const LARGEST_MEAN_LIMIT: f64 = 0.15;
 
-/// Number of base's processes that are faster than all of head's, so that the others were probably disturbed: if the
-/// sides are equal, the six fastest processes are all base's with a probability of 1/64.
-const UNMATCHED_UNITS: usize = 6;
+/// Probability up to which the fastest processes are not all base's by chance.
+const UNMATCHED_LIMIT: f64 = 1.0 / 64.0;
+
+/// Returns how many of base's processes must be faster than all of head's to show that base's others were probably
+/// disturbed: six for 24 of each side.
+fn unmatched(base: usize, head: usize) -> usize {
+    let (mut count, mut chance) = (0, 1.0);
+    while chance > UNMATCHED_LIMIT && count < base {
+        chance *= (base - count) as f64 / (base + head - count) as f64;
+        count += 1;
+    }
+    if chance > UNMATCHED_LIMIT { base + 1 } else { count }
+}
 
 /// Returns a reason if head is slow, or stalls, more often or for longer than base. The location of a side
 /// does not show this. Without a schedule the machine may be the cause, so this prevents a pass but does not
@@ -210,11 +220,11 @@ fn uneven(base: &Readings, head: &Readings, worse: f64, tolerance: f64) -> Optio
     };
     let (base_units, head_units) = (units(base), units(head));
     let fastest_of_head = head_units.iter().copied().fold(f64::INFINITY, f64::min);
-    let lead_of_base =
-        describe::sorted(&base_units).get(UNMATCHED_UNITS - 1).map(|unit| fastest_of_head - unit);
+    let unmatched = unmatched(base_units.len(), head_units.len());
+    let lead_of_base = describe::sorted(&base_units).get(unmatched - 1).map(|unit| fastest_of_head - unit);
     if let Some(behind) = lead_of_base.filter(|behind| by_process && *behind > tolerance) {
         let why = format!(
-            "{UNMATCHED_UNITS} of base's processes are faster than all of head's, by {} or more",
+            "{unmatched} of base's processes are faster than all of head's, by {} or more",
             percents(behind.exp_m1())
         );
         return Some(Reason::too_little("fastest processes got slower", why));

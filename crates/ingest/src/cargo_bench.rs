@@ -67,6 +67,10 @@ struct Rate {
     rounding: f64,
 }
 
+/// The slowest rate of libtest that is read: it is printed without decimals, so a slower one shows neither itself nor
+/// the work of a call.
+const LEAST_MEGABYTES: f64 = 25.0;
+
 impl Rate {
     /// libtest divides by whole nanoseconds and rounds the quotient down.
     fn of_libtest(megabytes: f64, nanoseconds: f64) -> Self {
@@ -183,7 +187,7 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
                 let interval = Some((end(low)?, end(high)?));
                 check_summary(&mut benchmark, &[], &Summary { interval, ..stated });
                 summary(&mut benchmark, Metric::LATENCY, scale, stated);
-                if let Some(megabytes) = megabytes {
+                if let Some(megabytes) = megabytes.filter(|megabytes| *megabytes >= LEAST_MEGABYTES) {
                     Rate::of_libtest(megabytes, printed * scale).add_to(&mut benchmark);
                 }
             }

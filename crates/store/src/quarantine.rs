@@ -50,7 +50,7 @@ pub(super) fn reasons(
         }
         match benchmark.verification.as_ref().map(|verification| verification.code) {
             Some(VerifyCode::Fail) => found.add(QuarantineCause::Diverged, name, "its outputs are wrong"),
-            Some(VerifyCode::ExceptionRaised) => {
+            Some(VerifyCode::ExceptionRaised | VerifyCode::VerifierDidntRun) => {
                 found.add(QuarantineCause::Errored, name, "checking its outputs failed");
             }
             _ => {}

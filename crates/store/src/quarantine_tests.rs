@@ -219,15 +219,21 @@ fn a_history_that_starts_anew_says_which_sessions_it_leaves_out() {
 }
 
 #[test]
-fn a_session_with_a_wrong_output_is_quarantined_whatever_its_summary_says() {
-    let (_folder, mut files) = store();
-    ten_days(&mut files);
-    let mut wrong = run(11, 'a', 120_000.0);
-    let verification = wrong.sides[0].benchmarks[0].verification.as_mut().unwrap();
-    verification.outputs[0].code = VerifyCode::Fail;
-    let updated = put(&mut files, &wrong).unwrap();
-    let causes: Vec<_> = updated.quarantine.iter().map(|reason| reason.cause).collect();
-    assert_eq!(causes, [QuarantineCause::Diverged]);
+fn a_session_with_a_wrong_or_an_unchecked_output_is_quarantined_whatever_its_summary_says() {
+    for (is_wrong, cause) in [(true, QuarantineCause::Diverged), (false, QuarantineCause::Errored)] {
+        let (_folder, mut files) = store();
+        ten_days(&mut files);
+        let mut wrong = run(11, 'a', 120_000.0);
+        let verification = wrong.sides[0].benchmarks[0].verification.as_mut().unwrap();
+        if is_wrong {
+            verification.outputs[0].code = VerifyCode::Fail;
+        } else {
+            verification.code = VerifyCode::VerifierDidntRun;
+        }
+        let updated = put(&mut files, &wrong).unwrap();
+        let causes: Vec<_> = updated.quarantine.iter().map(|reason| reason.cause).collect();
+        assert_eq!(causes.first(), Some(&cause), "{causes:?}");
+    }
 }
 
 #[test]

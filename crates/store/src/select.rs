@@ -104,18 +104,20 @@ impl History {
         let earlier = self.earlier.iter_mut().flat_map(|sessions| &mut sessions.runs);
         let runs = self.runs.iter_mut().chain(&mut self.slow).chain(&mut self.before).chain(earlier);
         for run in runs {
-            let known: BTreeSet<BenchmarkName> =
-                run.benchmarks.iter().map(|benchmark| benchmark.name.clone()).collect();
+            let renamed = |old: &BenchmarkName| {
+                let (model, rest) = old.as_str().split_once('/')?;
+                let (to, _) = renames.iter().find(|(_, from)| *from == model)?;
+                Some(BenchmarkName::new(format!("{to}/{rest}")))
+            };
+            // A benchmark that already had a new name was another one, which was removed.
+            let taken: BTreeSet<BenchmarkName> =
+                run.benchmarks.iter().filter_map(|benchmark| renamed(&benchmark.name)).collect();
+            run.benchmarks.retain(|benchmark| !taken.contains(&benchmark.name));
             for benchmark in &mut run.benchmarks {
-                let old = benchmark.name.as_str().to_owned();
-                let Some((model, rest)) = old.split_once('/') else { continue };
-                let Some((to, _)) = renames.iter().find(|(_, from)| *from == model) else { continue };
-                let new = BenchmarkName::new(format!("{to}/{rest}"));
-                if !known.contains(&new) {
-                    benchmark.rename(new);
-                    // The policy for the old name applies.
-                    benchmark.labels.insert(RENAMED_FROM.to_owned(), old);
-                }
+                let Some(new) = renamed(&benchmark.name) else { continue };
+                // The policy for the old name applies.
+                benchmark.labels.insert(RENAMED_FROM.to_owned(), benchmark.name.as_str().to_owned());
+                benchmark.rename(new);
             }
         }
     }

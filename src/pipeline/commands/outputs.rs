@@ -305,14 +305,14 @@ fn vacuous_text(text: &str) -> Option<&'static str> {
     let (first, mut count) = (first?, 1);
     for number in numbers {
         let number = number?;
-        if number != first && !(number.is_nan() && first.is_nan()) {
+        if number != first && (number.is_finite() || first.is_finite()) {
             return None;
         }
         count += 1;
     }
     match first {
         0.0 => Some("the reference has only zeros"),
-        _ if first.is_nan() => Some("the reference has only NaN"),
+        _ if !first.is_finite() => Some("the reference has no finite number"),
         _ => (count > 1).then_some("the reference has only one number, repeated"),
     }
 }

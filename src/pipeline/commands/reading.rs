@@ -191,6 +191,11 @@ fn row(command: &PreparedCommand, benchmark: &Benchmark, metrics: &mut Vec<Metri
     printed
 }
 
+/// Returns whether the configuration names a metric, as the program prints it or as benchgate calls it.
+fn is_named(wanted: &str, name: &str) -> bool {
+    wanted == name || ingest::metric_name(wanted) == name
+}
+
 /// Reads the metrics in `wanted`, or all metrics.
 fn measure(
     benchmark: &Benchmark,
@@ -205,7 +210,7 @@ fn measure(
     for series in &benchmark.metrics {
         let metric = &series.metric;
         let name = metric.name.as_ref();
-        if !wanted.is_empty() && !wanted.iter().any(|wanted| ingest::metric_name(wanted) == name) {
+        if !wanted.is_empty() && !wanted.iter().any(|wanted| is_named(wanted, name)) {
             continue;
         }
         match metrics.iter().find(|known| known.name == metric.name) {
@@ -244,7 +249,9 @@ fn measure(
         }
         row.samples.insert(name.to_owned(), values);
     }
-    if let Some(absent) = wanted.iter().find(|name| row.samples.get(ingest::metric_name(name)).is_none()) {
+    if let Some(absent) =
+        wanted.iter().find(|wanted| !row.samples.iter().any(|(name, _)| is_named(wanted, name)))
+    {
         return Err(format!("{absent} was not printed for this benchmark"));
     }
     if row.samples.is_empty() { Err("no value was printed for this benchmark".to_owned()) } else { Ok(()) }

@@ -380,6 +380,7 @@ fn outputs_that_a_program_without_a_computation_would_have_prove_nothing() {
         ("y.txt", "head -c 64 /dev/zero > \"$1/y.txt\"; rows".to_owned()),
         ("y.txt", "printf ' \\n' > \"$1/y.txt\"; rows".to_owned()),
         ("y.txt", "printf '0\\n[0.0, -0]\\n' > \"$1/y.txt\"; rows".to_owned()),
+        ("y.txt", "printf 'inf -inf nan\\n' > \"$1/y.txt\"; rows".to_owned()),
         ("y.txt", "printf '7 7 7\\n' > \"$1/y.txt\"; rows".to_owned()),
         ("y.npy", npy(&"\\000".repeat(8))),
         ("y.npy", npy(&nan.repeat(2))),

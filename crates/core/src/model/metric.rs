@@ -293,8 +293,9 @@ const SCORES: &str = "accuracy score scores psnr snr f1 bleu rouge auc recall io
     success succeeded successful ok valid validated verified correct matches matched allclose converged";
 const CHECKSUMS: &str = "checksum checksums crc crc32 digest";
 
-/// Names of numbers that determine how much work is done. `size`, `bytes`, `count` and `nodes` are missing, because they
-/// also name results that an improvement makes smaller: the size of an output, the nodes that a search visits.
+/// Names of numbers that determine how much work is done. `size`, `bytes`, `count`, `nodes`, `ops` and `nnz` are missing,
+/// because they also name results that an improvement makes smaller: the nodes that a search visits, the operations
+/// after a fusion.
 const WORK: &[&str] = &[
     "n",
     "items",
@@ -302,10 +303,7 @@ const WORK: &[&str] = &[
     "elements",
     "element",
     "elems",
-    "nnz",
-    "edges",
     "pixels",
-    "ops",
     "input size",
     "problem size",
     "tolerance",
@@ -425,8 +423,8 @@ mod tests {
             ("cosine cosine_similarity", Quality::Similarity),
             ("checksum output_hash", Quality::Checksum),
             (
-                "n elements batch batchSize seq_len tokens rows items num_items n_items numElements item_count nnz edges pixels \
-                 ops input_size rows/op elements_per_call",
+                "n elements batch batchSize seq_len tokens rows items num_items n_items numElements item_count pixels \
+                 input_size rows/op elements_per_call",
                 Quality::Work,
             ),
         ] {
