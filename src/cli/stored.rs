@@ -82,9 +82,6 @@ impl<'a> Baseline<'a> {
             let mut unusable = None;
             for testbed in testbeds {
                 match self.select(suite, testbed)? {
-                    Selection::Found(History { unknown, .. }) if unknown > 0 => {
-                        return Err(StoreError::Shallow(unknown).into());
-                    }
                     Selection::Found(_) => return Ok(()),
                     Selection::Missing(missing) => unusable = Some(missing),
                 }
@@ -148,9 +145,6 @@ impl<'a> Baseline<'a> {
         let head = &head.ok_or_else(|| CliError::internal("a gate has a head"))?;
         let unknown = Testbed::default();
         match self.select(&config.suite, head.testbed.as_ref().unwrap_or(&unknown))? {
-            Selection::Found(history) if history.unknown > 0 => {
-                Err(StoreError::Shallow(history.unknown).into())
-            }
             Selection::Found(mut history) => {
                 history.take_names(&config.renames);
                 say_faults(&history.faults, terminal);
@@ -185,6 +179,9 @@ impl<'a> Baseline<'a> {
             now: jiff::Timestamp::now(),
         };
         let found = store::history_for_gate(self.files.as_ref(), &ask)?;
+        if let Selection::Found(History { unknown: unknown @ 1.., .. }) = &found {
+            return Err(StoreError::Shallow(*unknown).into());
+        }
         self.reading.set(self.reading.get() + started.elapsed());
         *self.selected.borrow_mut() = Some((testbed.id.clone(), found.clone()));
         Ok(found)

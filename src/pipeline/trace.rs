@@ -16,7 +16,7 @@ use super::cache::{Cache, Digests, KeyBuilder, aside, write_json};
 use super::slots::Memo;
 use super::stage::{StageError, StageFailure, Staged};
 use crate::files;
-use crate::git::Repository;
+use crate::git::{GitError, Repository};
 use serde::{Deserialize, Serialize};
 
 /// Extensions of files that benchgate and its tools write next to a configuration. Models read such files
@@ -152,7 +152,12 @@ impl Sources {
         let folder = clean(folder);
         let look = async || {
             let folder = folder.canonicalize().unwrap_or_else(|_| folder.clone());
-            let Ok(repository) = Repository::open(&folder) else { return Ok(String::new()) };
+            let repository = match Repository::open(&folder) {
+                Ok(repository) => repository,
+                Err(GitError::NotARepository(_)) => return Ok(String::new()),
+                // For example, another user owns it. An unknown state must not equal an earlier one.
+                Err(_) => return Ok(jiff::Timestamp::now().to_string()),
+            };
             let unknown =
                 |error| StageFailure::new(format!("the repository can't be read: failed to {error}"));
             let tracked = repository.tracked_commits().map_err(unknown)?;

@@ -60,7 +60,7 @@ fn cargo_line(line: &str) -> Option<CargoLine<'_>> {
 
 /// A rate that a benchmark states next to its time, which shows the work of one call.
 struct Rate {
-    /// What is counted: `B`, `elem`.
+    /// The unit of the work: `B`, `elem`.
     of: String,
     per_second: f64,
     /// Largest error of the number due to rounding.

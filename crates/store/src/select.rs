@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 
 use benchgate_core::model::{
-    Benchmark, BenchmarkGlob, BenchmarkName, Lint, LintCode, Outcome, RENAMED_FROM, Run, Testbed, counted,
+    Benchmark, BenchmarkName, Lint, LintCode, Outcome, RENAMED_FROM, Run, Testbed, counted,
 };
 use benchgate_core::record::{
     AcceptanceFile, BaselineBenchmark, OutcomeStatus, QuarantineCause, QuarantineRecord,
@@ -14,9 +14,10 @@ use benchgate_core::record::{
 use benchgate_gate::{EarlierSessions, StoredSessions};
 use benchgate_host::git::Ancestry;
 
+use super::accept::{expiry_note, is_accepted, was_stored_under};
 use super::folder::SimilarTestbed;
 use super::quarantine::is_released;
-use super::{BaselineFolder, Fault, Files, RunName, StoreError, Stored, earlier, folder, name};
+use super::{BaselineFolder, Fault, Files, RunName, StoreError, Stored, earlier, folder};
 
 /// Maximum number of files to open per wanted session, so that a baseline with a thousand quarantined runs is
 /// not read completely. The limit does not apply while an unaccepted slowdown hides the good sessions before
@@ -488,54 +489,6 @@ fn red(stored: &Stored, acceptances: &[(String, AcceptanceFile)]) -> Vec<String>
         |name: &str| held(stored, name, acceptances).any(|reason| reason.cause == QuarantineCause::Regressed);
     let names = stored.file.benchmarks.iter().map(|benchmark| &benchmark.name);
     names.filter(|name| regressed(name) && !is_past(stored, name, acceptances)).cloned().collect()
-}
-
-impl BaselineFolder {
-    /// Moves the acceptances that have expired or were withdrawn from `acceptances` to `ended`.
-    pub fn end_acceptances(&mut self, now: Timestamp) {
-        let ended = self.acceptances.extract_if(.., |(_, acceptance)| has_ended(acceptance, now));
-        self.ended.extend(ended);
-    }
-}
-
-/// Returns whether an acceptance has expired or was withdrawn. Days are in UTC, as in the names of
-/// runs.
-fn has_ended(acceptance: &AcceptanceFile, now: Timestamp) -> bool {
-    acceptance.is_withdrawal()
-        || last_moment(acceptance)
-            .is_some_and(|last| name::stamp(&now.to_string()).is_some_and(|now| now > last))
-}
-
-/// The last moment at which an acceptance with a last day applies, in the format of names: the end
-/// of its last day, or the time of its creation if that is later, because a withdrawal names a day
-/// that has passed.
-fn last_moment(acceptance: &AcceptanceFile) -> Option<String> {
-    let end = format!("{}T235959Z", acceptance.until.as_ref()?.replace('-', ""));
-    Some(name::stamp(&acceptance.created).map_or(end.clone(), |created| created.max(end)))
-}
-
-/// Returns whether a run was stored while the now expired acceptance was in force.
-fn was_stored_under(name: &RunName, ended: &AcceptanceFile) -> bool {
-    *name.as_str() >= *ended.from && last_moment(ended).is_some_and(|last| name.time() <= last.as_str())
-}
-
-/// Returns whether an acceptance of all benchmarks that is still in force covers the run.
-fn is_accepted(name: &RunName, in_force: &[(String, AcceptanceFile)]) -> bool {
-    in_force.iter().any(|(_, accepted)| accepted.benchmark.is_none() && *name.as_str() >= *accepted.from)
-}
-
-fn expiry_note(ended: &AcceptanceFile) -> String {
-    let what = ended.benchmark.as_ref().map_or("every benchmark", BenchmarkGlob::as_str);
-    let until = ended.until.as_deref().unwrap_or_default();
-    let end = if ended.is_withdrawal() {
-        format!("was withdrawn by {}", ended.who)
-    } else {
-        format!("by {} expired after {until}", ended.who)
-    };
-    format!(
-        "the acceptance of {what} {end} ({}): sessions stored under it are no longer part of the baseline",
-        ended.why
-    )
 }
 
 /// Converts the sessions to runs. Outcomes and exact metrics are compared with the newest session. So a

@@ -1,7 +1,11 @@
 //! Lines of logs and labels that state a problem, or another experiment.
 
-use super::Greens;
+use serde_json::{Value, json};
+
+use crate::harness::World;
+
 use super::foreign::{compared, none_is_green};
+use super::{FAIL_ON, Greens};
 
 const ROWS: [(&str, &str); 3] = [
     (
@@ -292,4 +296,145 @@ fn no_noise_of_nvbench_that_is_not_a_number_is_green() {
         greens.check(noise, &compared(&unknown, &format!("{unknown}\n")));
     }
     greens.none(6);
+}
+
+/// Returns a latency.csv with another column, and a Google Benchmark file of which the last row has other fields.
+fn with_column(name: &str, value: &str, seed: usize) -> String {
+    let row = |at: usize| {
+        let time = 1.0 + 1e-4 * ((at * 7 + seed) % 11) as f64;
+        format!("2026-05-{:02},m,cpu,{time:.4},{value}\n", at + 1)
+    };
+    format!("timestamp,model,device,time,{name}\n{}", (0..12).map(row).collect::<String>())
+}
+
+fn with_fields(fields: &Value, seed: usize) -> String {
+    let row = |at: usize| {
+        let time = 1.0 + 1e-4 * ((at * 7 + seed) % 11) as f64;
+        let mut row = json!({"name": "a", "run_name": "a", "run_type": "iteration", "repetitions": 12, "repetition_index": at,
+            "threads": 1, "iterations": 10, "real_time": time, "cpu_time": time, "time_unit": "ms"});
+        if at == 11 {
+            row.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        }
+        row
+    };
+    json!({"context": {"num_cpus": 8}, "benchmarks": (0..12).map(row).collect::<Vec<_>>()}).to_string()
+}
+
+#[test]
+fn no_head_that_reports_a_problem_which_base_does_not_is_green() {
+    let mut greens = Greens::default();
+    for (name, fine, bad) in [
+        ("notes", "", "diverged"),
+        ("notes", "", "[FAILED] no device"),
+        ("notes", "no errors", "two errors"),
+        ("comment", "", "CUDA error: an illegal memory access"),
+        ("log", "/tmp/log", "run.sh: line 3:  4711 Killed   ./bench"),
+        ("loss", "0.5", "nan"),
+        ("loss", "0.5", "-inf"),
+        ("loss", "0.5", ""),
+        ("loss", "0.5", "diverged"),
+        ("accuracy", "76.1%", "nan%"),
+        ("latency_std", "0.1", "NaN"),
+        ("memory_mb", "100", "failed"),
+    ] {
+        let base = with_column(name, fine, 0);
+        compared(&base, &with_column(name, fine, 3)).expect_code(0);
+        greens.check(&format!("{name}: {bad}"), &compared(&base, &with_column(name, bad, 3)));
+    }
+    let nan = || Value::Null;
+    for (fine, bad) in [
+        (json!({}), json!({"label": "FAILED"})),
+        (json!({"label": "errors: 0"}), json!({"label": "skipped: no GPU"})),
+        (json!({"label": "tile 4"}), json!({"label": "2 errors"})),
+        (json!({}), json!({"status": "failed"})),
+        (json!({"correct": true}), json!({"correct": false})),
+        (json!({"errors": 0}), json!({"errors": 3})),
+        (json!({}), json!({"error_count": 0.25})),
+        (json!({"nan_count": 0}), json!({"nan_count": 1})),
+        (json!({"failed_requests": 0}), json!({"failed_requests": 1})),
+        (json!({"loss": 0.5}), json!({"loss": nan()})),
+    ] {
+        let base = with_fields(&fine, 0);
+        compared(&base, &with_fields(&fine, 3)).expect_code(0);
+        greens.check(&bad.to_string(), &compared(&base, &with_fields(&bad, 3)));
+    }
+    greens.none(22);
+}
+
+#[test]
+fn no_problem_in_a_file_of_another_tool_is_green() {
+    let go = "goos: linux\npkg: a\nBenchmarkA-8 \t 100 \t 100.1 ns/op\t 0.5 loss\t 0 errors/op\n\
+        BenchmarkA-8 \t 100 \t 100.2 ns/op\t 0.5 loss\t 0 errors/op\n--- BENCH: BenchmarkA-8\n    a_test.go:7: seed 3\nPASS\n";
+    let edits = [("0.5 loss", "NaN loss"), ("0 errors", "2 errors"), ("seed 3", "diverged at step 3")];
+    none_is_green("Go", go, &edits);
+    let hyperfine = r#"{"results": [{"command": "./a", "mean": 1.0003, "times": [1.0002, 1.0001, 1.0006, 1.0003],
+        "exit_codes": [0, 0, 0, 0]}]}"#;
+    let edits = [("[0, 0, 0, 0]", "[0, null, 0, 0]"), ("[0, 0, 0, 0]", "[]"), ("exit_codes", "exit_status")];
+    none_is_green("hyperfine", hyperfine, &edits);
+    let jmh = r#"[{"jmhVersion": "1.37", "benchmark": "a", "mode": "avgt", "threads": 1, "forks": 2, "measurementIterations": 2,
+        "primaryMetric": {"score": 1.0003, "scoreUnit": "us/op", "rawData": [[1.0002, 1.0001], [1.0006, 1.0003]]},
+        "secondaryMetrics": {"errors": {"score": 0, "scoreUnit": "\u0023", "rawData": [[0, 0], [0, 0]]}}}]"#;
+    none_is_green("JMH", jmh, &[("[[0, 0], [0, 0]]", "[[0, 0], [3, 0]]")]);
+    let pytest = r#"{"machine_info": {}, "benchmarks": [{"name": "a", "options": {"timer": "perf_counter"},
+        "extra_info": {"losses": 3, "loss": [0.5, 0.25], "max_abs_err": 1.5e-7, "error": null},
+        "stats": {"rounds": 4, "mean": 1.0003, "data": [1.0002, 1.0001, 1.0006, 1.0003]}}]}"#;
+    none_is_green("pytest-benchmark", pytest, &[("0.25]", "NaN]"), ("1.5e-7", "NaN"), ("1.5e-7", "null")]);
+    let compared = |format: &str, base: &str, head: &str| {
+        let world = World::new();
+        world.write("base", base);
+        world.write("head", head);
+        world.run([
+            "compare",
+            "base",
+            "head",
+            "--format-in",
+            format,
+            "--between-cv",
+            "0.1%",
+            "--fail-on",
+            FAIL_ON,
+        ])
+    };
+    let mut greens = Greens::default();
+    let list = |range: &str, extra: &str| {
+        format!(r#"[{{"name": "a", "unit": "ms", "value": 1.0002, "range": "{range}", "extra": "{extra}"}}]"#)
+    };
+    let bencher = |errors: u32| {
+        format!(r#"{{"a": {{"latency": {{"value": 1000.2}}, "errors": {{"value": {errors}}}}}}}"#)
+    };
+    let honest = list("± 1", "10 runs");
+    compared("custom-smaller-is-better", &honest, &format!("{honest}\n")).expect_code(0);
+    for head in
+        [list("± nan", "10 runs"), list("± 1", "10 runs, 2 failed"), list("± 1", "diverged at step 3")]
+    {
+        greens.check(&head, &compared("custom-smaller-is-better", &honest, &head));
+    }
+    compared("bencher-json", &bencher(0), &format!("{}\n", bencher(0))).expect_code(0);
+    greens.check("Bencher", &compared("bencher-json", &bencher(0), &bencher(3)));
+    greens.none(4);
+}
+
+#[test]
+fn a_problem_that_both_sides_report_is_no_difference() {
+    for (name, base, head) in [
+        ("notes", "the path of an error", "the path of an error"),
+        ("notes", "0 failed", "errors: 0"),
+        ("notes", "timeout=30", "timeout=30 error: 1.5e-7"),
+        ("branch", "main", "fix-crash"),
+        ("host", "a", "nan"),
+        ("loss", "nan", "nan"),
+        ("loss", "nan", "0.5"),
+        ("latency_std", "", "0.1"),
+    ] {
+        compared(&with_column(name, base, 0), &with_column(name, head, 3)).expect_code(0);
+    }
+    for (base, head) in [
+        (json!({"label": "error path"}), json!({"label": "error path"})),
+        (json!({"errors": 3}), json!({"errors": 4})),
+        (json!({"errors": 3}), json!({"errors": 0})),
+        (json!({"max_error": 0}), json!({"max_error": 1e-7})),
+        (json!({"loss": Value::Null}), json!({"loss": Value::Null})),
+    ] {
+        compared(&with_fields(&base, 0), &with_fields(&head, 3)).expect_code(0);
+    }
 }

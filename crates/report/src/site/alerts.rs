@@ -259,9 +259,12 @@ pub(super) fn worse_causes<'a>(timelines: &'a [Timeline], policy: &AlertPolicy) 
                 red
             });
             let is_detected = |red: &Member<'_>| {
-                worse.iter().any(|known| match known.metric == red.metric {
-                    true => known.change.latest + NEAR >= red.change.at,
-                    false => known.change.latest.abs_diff(red.change.at) <= NEAR,
+                worse.iter().any(|known| {
+                    if known.metric == red.metric {
+                        known.change.latest + NEAR >= red.change.at
+                    } else {
+                        known.change.latest.abs_diff(red.change.at) <= NEAR
+                    }
                 })
             };
             let red = red.filter(|red| red.change.cost_ratio > 1.0 + policy.floor && !is_detected(red));

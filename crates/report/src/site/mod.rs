@@ -43,7 +43,7 @@ const SCRIPT: &str = include_str!("assets/site.js");
 pub struct Site<'a> {
     pub timelines: &'a [Timeline],
     pub open: &'a [OpenSlowdown<'a>],
-    /// What is red beside the open slowdowns.
+    /// Benchmarks that are red and have no open slowdown.
     pub red: &'a [RedRow<'a>],
     /// Number of newest sessions that were read of each suite and testbed, if not all.
     pub newest: Option<usize>,
