@@ -261,7 +261,7 @@ fn every_path_and_heading_that_the_documents_name_is_there() {
                 }
             }
         }
-        let folders = "src/ crates/ tests/ docs/ examples/ schemas/ python/ baselines/ benches/".split(' ');
+        let folders = "src/ crates/ tests/ docs/ examples/ schemas/ baselines/ benches/".split(' ');
         for word in text.split('`').skip(1).step_by(2) {
             let named = folders.clone().any(|folder| word.starts_with(folder));
             // A README in a folder names the files of that folder.

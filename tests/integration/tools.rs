@@ -243,7 +243,7 @@ fn what_is_pinned_is_installed_verified_and_listed() {
 #[test]
 fn the_packages_of_a_suites_models_are_locked_for_the_versions_of_its_environment_and_laid_over_it() {
     let suite = Suite::new(COMMIT, COMMIT);
-    for line in include_str!("../../python/requirements-torch.in").lines() {
+    for line in include_str!("../../crates/toolchain/requirements/torch.in").lines() {
         if let Some((project, version)) = line.split_once("==") {
             let version = version.split(';').next().unwrap();
             suite.package(&format!("{}-{version}", project.replace('-', "_")), "");

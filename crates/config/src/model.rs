@@ -14,7 +14,7 @@ use super::table::{DeclaredTable, table};
 use super::values::ConfigView;
 use super::{Target, values};
 
-/// The models that come with benchgate. A name is that of a file in `python/benchgate_export/zoo/`, with `-`
+/// The models that come with benchgate. A name is that of a file in `crates/pipeline/python/benchgate_export/zoo/`, with `-`
 /// instead of `_`; they are separated by spaces.
 pub const ZOO: &str = "bert conv deepseek gat gatv2 gcn gpt2 graphsage llama llama-qlora llama-spinquant mlp \
     mobilenet resnet transformer unet-conv vit";

@@ -1,0 +1,220 @@
+//! Detects a head that is not built from its own commit: from what base's build made, or from files that no commit
+//! contains. A slower head would run base's program, or one that nobody else can build.
+
+use std::collections::BTreeSet;
+use std::fs::Metadata;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crate::host::Host;
+use crate::trace::{file_state, is_made};
+use benchgate_core::model::{Lint, LintCode};
+use benchgate_host::git::Repository;
+use benchgate_host::process::Opened;
+
+use super::PreparedCommand;
+use super::leftovers::compiled_from;
+use super::observed::{ObservedProcess, other_work, shown, written};
+use super::others_sources::{holds_tools, is_code, is_program};
+
+/// A command whose builds are compared.
+pub(super) struct BuiltFrom<'a> {
+    pub(super) host: &'a Host<'a>,
+    pub(super) base: (&'a PreparedCommand, &'a ObservedProcess),
+    pub(super) head: (&'a PreparedCommand, &'a ObservedProcess),
+}
+
+impl BuiltFrom<'_> {
+    /// The findings about head's build. `bases` contains all commands of base, which were built before head's.
+    pub(super) async fn lints(&self, bases: &[PreparedCommand]) -> Vec<Lint> {
+        let (base, head) = (self.base.0, self.head.0);
+        if !base.is_checked_out {
+            return Vec::new();
+        }
+        let Some(by_base) = &base.build_files else {
+            let why = "the files that the builds use can't be observed";
+            return vec![Lint::new(LintCode::Unobserved, why)];
+        };
+        let Some(by_head) = &head.build_files else {
+            return other_work("head's build can't be observed, but base's can".to_owned())
+                .into_iter()
+                .collect();
+        };
+        let mut found: Vec<Lint> = self.takes_from_base(by_head, bases).await.into_iter().collect();
+        if found.is_empty() {
+            found.extend(self.reuses(by_base, by_head, bases).await);
+        }
+        found.extend(self.uncommitted(by_base, by_head));
+        found.extend(self.other_data());
+        found
+    }
+
+    /// The finding that head's build reads base's build folder, or a file of base's sources that differs from
+    /// head's.
+    async fn takes_from_base(&self, by_head: &Opened, bases: &[PreparedCommand]) -> Option<Lint> {
+        let (base, head) = (self.base.0, self.head.0);
+        let folders: Vec<PathBuf> =
+            bases.iter().filter_map(|it| it.build_folder()?.canonicalize().ok()).collect();
+        for path in by_head.used.iter().filter_map(|path| path.canonicalize().ok()) {
+            let name = if let Some(made) = folders.iter().find_map(|folder| path.strip_prefix(folder).ok()) {
+                format!("`{}` in {{build}}", shown(&made.to_string_lossy()))
+            } else if let Some(name) = base.name_in_sources(self.host, &path) {
+                let [of_base, of_head] = [base, head].map(|side| side.sources[0].join(&name));
+                if self.is_same(&of_base, &of_head).await {
+                    continue;
+                }
+                format!("`{}`", shown(&name))
+            } else {
+                continue;
+            };
+            return other_work(format!(
+                "head's build reads base's {name}, so both sides may run base's code"
+            ));
+        }
+        None
+    }
+
+    /// The finding that head's program comes from files that base's build wrote in a place that both builds
+    /// share. A cache that recognizes unchanged sources is shared too, but to do so it reads them. A build that only
+    /// compares times does not read a source file that changed before base was built.
+    async fn reuses(&self, by_base: &Opened, by_head: &Opened, bases: &[PreparedCommand]) -> Option<Lint> {
+        let ((base, _), (head, of_head)) = (self.base, self.head);
+        let is_bases = |at: SystemTime| bases.iter().any(|base| base.was_building(at));
+        let by_build =
+            by_head.used.iter().filter(|path| by_head.found.get(*path).is_some_and(|at| is_bases(*at)));
+        // A link in the build folder can lead to such a file.
+        let run = of_head.opened.used.iter().filter_map(|path| path.canonicalize().ok());
+        let run = run.filter(|path| written(path).is_some_and(is_bases));
+        let is_shared = |path: &PathBuf| {
+            let is_source = head.sources.iter().any(|sources| path.starts_with(sources));
+            !is_source && !self.host.sources.is_own(path)
+        };
+        let shared = by_build.cloned().chain(run).find(is_shared)?;
+        if !self.runs_the_same().await {
+            return None;
+        }
+        let names = |side: &PreparedCommand, files: &Opened| -> BTreeSet<String> {
+            let sources = files.used.iter().map(|path| compiled_from(path).unwrap_or_else(|| path.clone()));
+            sources.filter_map(|path| side.name_in_sources(self.host, &path)).collect()
+        };
+        let (with_base, with_head) = (names(base, by_base), names(head, by_head));
+        let shared = shown(&shared.to_string_lossy());
+        let mut differing = None;
+        for name in &with_base {
+            let [of_base, of_head] = [base, head].map(|side| side.sources[0].join(name));
+            if !of_head.is_file() || self.is_same(&of_base, &of_head).await {
+                continue;
+            }
+            if !with_head.contains(name) {
+                return other_work(format!(
+                    "head's build does not read `{}`, which differs from base's, but `{shared}`, which base's build \
+                     wrote, so both sides run base's code",
+                    shown(name)
+                ));
+            }
+            differing.get_or_insert(name);
+        }
+        differing.map(|name| {
+            let detail = format!(
+                "both sides run the same program although `{}` differs from base's; head's build reads `{shared}`, \
+                 which base's build wrote",
+                shown(name)
+            );
+            Lint::new(LintCode::ScriptChanged, detail)
+        })
+    }
+
+    /// Each file of the build folders and sources that a process used, at base and at head.
+    fn run(&self) -> BTreeSet<[PathBuf; 2]> {
+        let sides = [self.base, self.head];
+        let folders = sides.map(|(command, _)| command.build_folder());
+        let mut found = BTreeSet::new();
+        for ((command, observed), folder) in sides.into_iter().zip(folders) {
+            for path in &observed.opened.used {
+                let built = folder.and_then(|folder| path.strip_prefix(folder).ok());
+                if let (Some(name), [Some(of_base), Some(of_head)]) = (built, folders) {
+                    found.insert([of_base, of_head].map(|folder| folder.join(name)));
+                } else if let Some(name) = command.name_in_sources(self.host, path) {
+                    found.insert(sides.map(|(side, _)| side.sources[0].join(&name)));
+                }
+            }
+        }
+        found
+    }
+
+    /// Returns whether both sides run the same programs. Without programs, all files count: another file, such as one
+    /// with the version, may differ although the program does not.
+    async fn runs_the_same(&self) -> bool {
+        let used = self.run();
+        let is_run =
+            |it: &&[PathBuf; 2]| self.head.0.files.contains(&it[1]) || it.iter().any(|file| is_program(file));
+        let programs: Vec<_> = used.iter().filter(is_run).collect();
+        let compared = if programs.is_empty() { used.iter().collect() } else { programs };
+        for [of_base, of_head] in compared {
+            if !self.is_same(of_base, of_head).await {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// The note that the processes use data of different sizes that the builds made: the result of a compiler under
+    /// test, or a smaller input.
+    fn other_data(&self) -> Option<Lint> {
+        let head = self.head.0;
+        let size = |path: &Path| path.metadata().ok().filter(Metadata::is_file).map(|found| found.len());
+        self.run().iter().find_map(|[of_base, of_head]| {
+            let (at_base, at_head) = (size(of_base)?, size(of_head)?);
+            let runs = head.files.contains(of_head) || [of_base, of_head].iter().any(|it| is_code(it));
+            let name = of_head.strip_prefix(head.build_folder()?).ok().filter(|_| at_base != at_head && !runs)?;
+            let detail = format!(
+                "the processes read `{}` in {{build}}; this file has {at_base} bytes at base and {at_head} at head",
+                shown(&name.to_string_lossy())
+            );
+            Some(Lint::new(LintCode::ScriptChanged, detail))
+        })
+    }
+
+    /// The finding that head's build reads a file of the working tree that git does not track and that base's
+    /// checkout does not have after base's build. If base's build looks for it too, it is a local setting.
+    fn uncommitted(&self, by_base: &Opened, by_head: &Opened) -> Option<Lint> {
+        let (base, head) = (self.base.0, self.head.0);
+        let is_in_tools = |name: &str| {
+            let below = Path::new(name).ancestors().skip(1).filter(|it| *it != Path::new(""));
+            below.map(|it| head.sources[1].join(it)).any(|folder| is_made(&folder) || holds_tools(&folder))
+        };
+        let names = by_head.used.iter().filter_map(|path| {
+            // Builds of head's other commands run after base's.
+            let is_older = by_head.found.get(path).is_some_and(|at| *at < base.began);
+            let name =
+                head.name_in_sources(self.host, path).filter(|_| is_older && !by_base.used.contains(path))?;
+            (!base.sources[0].join(&name).exists() && !is_in_tools(&name)).then_some(name)
+        });
+        let names: BTreeSet<String> = names.collect();
+        if names.is_empty() {
+            return None;
+        }
+        let tracked = match Repository::open(&head.sources[1]).and_then(|repository| repository.tracked()) {
+            Ok(tracked) => tracked,
+            Err(error) => {
+                let why = format!("it is unknown whether head is built from its commit: failed to {error}");
+                return Some(Lint::new(LintCode::Unobserved, why));
+            }
+        };
+        let is_sought =
+            |name: &str| base.sources.iter().any(|sources| by_base.read.contains(&sources.join(name)));
+        // A submodule is tracked as a folder.
+        let is_tracked = |name: &str| head.sources[1].join(name).ancestors().any(|it| tracked.contains(it));
+        let mut names: Vec<&String> = names.iter().filter(|name| !is_tracked(name)).collect();
+        names.sort_by_key(|name| !is_sought(name));
+        let name = names.first()?;
+        let code = if is_sought(name) { LintCode::WorkloadChanged } else { LintCode::ScriptChanged };
+        let detail = format!("head's build reads `{}`, which no commit contains", shown(name));
+        Some(Lint::new(code, detail))
+    }
+
+    async fn is_same(&self, first: &Path, second: &Path) -> bool {
+        let digests = &self.host.digests;
+        file_state(first, digests).await == file_state(second, digests).await
+    }
+}

@@ -1,0 +1,414 @@
+//! Runs one more process of each side after everything is measured, and observes which files it opens. This
+//! shows which source files `prepare` reads, and which files of earlier processes a process reuses.
+//!
+//! All processes share the user's folders. Separate folders would make honest tools slow or let them fail,
+//! because tools look for packages, downloads and compilers in the home folder. So processes are not
+//! isolated. Instead, a side that reads what earlier processes wrote is detected by observing it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+use crate::PipelineError;
+use crate::candidates::PreparedSide;
+use crate::host::Host;
+use crate::journal::Journal;
+use crate::trace::file_state;
+use benchgate_core::model::{BenchmarkName, Event, Lint, LintCode, SideName, Stage, excerpt};
+use benchgate_host::process::{Command, Exit, Finished, Opened};
+
+use super::built_from::BuiltFrom;
+use super::filter::EVERYTHING;
+use super::leftovers::{LONGEST_NAME, PYTHON_CACHE, compiled_from, without_digits};
+use super::others_sources;
+use super::{CommandRows, PreparedCommand};
+
+/// The files that a side's observed process read.
+#[derive(Debug, Default)]
+pub(super) struct ObservedProcess {
+    /// Names of source files that `prepare` read or looked for. `None` if that could not be observed.
+    prepared_with: Option<BTreeSet<String>>,
+    /// Results of earlier processes that the observed process could use. `None` if that could not be
+    /// observed.
+    reused: Option<Reused>,
+    /// Everything that `prepare` and the process used or looked for, as far as it could be observed.
+    pub(super) opened: Opened,
+    /// Files and folders outside the build folder that changed after base's build began and before this process
+    /// started, with the time of their last change.
+    pub(super) recent: BTreeMap<PathBuf, SystemTime>,
+    /// The files in `recent` that this process changed too.
+    pub(super) rewritten: BTreeSet<PathBuf>,
+}
+
+#[derive(Debug)]
+struct Reused {
+    /// Files that earlier processes wrote, grouped by their place.
+    files: BTreeMap<String, ReusedFile>,
+    /// Kinds of kernel memory that outlive a process.
+    memory: BTreeSet<String>,
+}
+
+#[derive(Debug)]
+struct ReusedFile {
+    path: PathBuf,
+    /// True if the file was written after `setup`.
+    by_process: bool,
+    /// Names of the files in this place that were written after `setup`, without those that contain a digest.
+    named: BTreeMap<String, PathBuf>,
+}
+
+/// Runs one more process of each command that both sides have, and stores the findings with head's command.
+pub(crate) async fn observe(
+    host: &Host<'_>,
+    sides: &[PreparedSide<'_>],
+    journal: &Journal,
+) -> Result<(), PipelineError> {
+    let of = |name| sides.iter().find(|side| side.input.name == name);
+    let (Some(base), Some(head)) = (of(SideName::Base), of(SideName::Head)) else { return Ok(()) };
+    let pairs = head.commands.iter().filter_map(|command| {
+        let name = &command.spec.name;
+        let reference = base.commands.iter().find(|base| base.spec.name == *name)?;
+        let is_measured = [command, reference].iter().all(|side| side.failure.is_none())
+            && !journal.has_failed(&BenchmarkName::new(name));
+        // The commands of `pair` are different programs, so they are left out.
+        (is_measured && command.rows == CommandRows::BelowCommand).then_some((reference, command))
+    });
+    let pairs: Vec<(&PreparedCommand, &PreparedCommand)> = pairs.collect();
+    let stage = Stage::Verify;
+    if !pairs.is_empty() {
+        host.progress.on(Event::StageStarted { stage, steps: 2 * pairs.len() });
+    }
+    for (reference, command) in &pairs {
+        let mut observed = Vec::new();
+        let mut there = BTreeSet::new();
+        for (side, process) in [(SideName::Base, reference), (SideName::Head, command)] {
+            let what = format!("{} {side}", command.spec.name);
+            host.progress.on(Event::StepStarted { stage, what: &what });
+            let started = Instant::now();
+            let [output, log] = ["raw", "log"].map(|ending| journal.trial_file(side, ending));
+            let guard = process.guard()?;
+            observed.push(process.observe(host, reference.began, &log, &output).await?);
+            guard.check()?;
+            if side == SideName::Base {
+                there = observed[0].opened.used.iter().filter(|path| path.exists()).cloned().collect();
+            }
+            host.progress.on(Event::StepFinished { stage, what: &what, note: "", took: started.elapsed() });
+        }
+        if let [of_base, of_head] = observed.as_slice() {
+            let mut lints: Vec<Lint> =
+                other_preparation(host, (reference, of_base), (command, of_head)).await.into_iter().collect();
+            lints.extend(kept_state(of_base, of_head));
+            lints.extend(others_sources::read_by_base(host, (reference, of_base), command).await);
+            lints.extend(others_sources::made_by_head((reference, of_base), of_head, &head.commands));
+            lints.extend(taken_from_base(host, (reference, of_base), command, &there));
+            let built_from = BuiltFrom { host, base: (reference, of_base), head: (command, of_head) };
+            lints.extend(built_from.lints(&base.commands).await);
+            lints.extend(changed_reads(host, (reference, of_base), (command, of_head)).await);
+            command.observed.get_or_init(|| lints);
+        }
+    }
+    if !pairs.is_empty() {
+        host.progress.on(Event::StageFinished { stage });
+    }
+    Ok(())
+}
+
+impl PreparedCommand {
+    /// Runs `prepare` and one process. `since` is the time at which the first code of either side began to
+    /// run.
+    async fn observe(
+        &self,
+        host: &Host<'_>,
+        since: SystemTime,
+        log: &Path,
+        output: &Path,
+    ) -> Result<ObservedProcess, PipelineError> {
+        self.remove_outputs()?;
+        let seen = |finished: Finished| finished.opened.filter(|_| finished.exit == Exit::Success);
+        let mut observed = ObservedProcess::default();
+        if let Some(line) = &self.spec.prepare {
+            let line = observed_process(self.line(line, Path::new(""), EVERYTHING).log(log));
+            observed.prepared_with = seen(host.run(&line).await?).map(|opened| {
+                observed.opened.join(opened.clone());
+                let old = opened.read.iter().filter(|path| written(path).is_none_or(|at| at < since));
+                old.filter_map(|path| self.name_in_sources(host, path)).collect()
+            });
+        }
+        let start = observed_process(self.start(output, EVERYTHING).capture_stdout().log(log));
+        let finished = host.run(&start.cpus(host.cpus_for(&self.spec.device))).await?;
+        self.keep_outputs(&finished, true)?;
+        observed.reused = seen(finished).map(|opened| {
+            observed.opened.join(opened.clone());
+            observed.recent = self.recent(&opened, since, output);
+            let is_rewritten =
+                |(path, at): &(&PathBuf, &SystemTime)| written(path).is_some_and(|now| now > **at);
+            observed.rewritten = observed.recent.iter().filter(is_rewritten).map(|it| it.0.clone()).collect();
+            Reused { files: self.reused(&observed.recent), memory: opened.kept_memory }
+        });
+        Ok(observed)
+    }
+
+    pub(super) fn is_built(&self, path: &Path) -> bool {
+        self.build_folder().is_some_and(|folder| path.starts_with(folder))
+    }
+
+    /// The name of a source file relative to the sources. Folders that tools fill don't count as sources.
+    pub(super) fn name_in_sources(&self, host: &Host<'_>, path: &Path) -> Option<String> {
+        let name = self.sources.iter().find_map(|sources| path.strip_prefix(sources).ok())?;
+        let is_cached = |kind: &OsStr| ["pyc", "nbi", "nbc"].iter().any(|cached| kind == *cached);
+        let in_cache = name.iter().any(|part| part == PYTHON_CACHE);
+        let is_made =
+            name.iter().any(|part| part == ".git") || in_cache && path.extension().is_some_and(is_cached);
+        let is_source = !is_made && !self.is_built(path) && !host.sources.is_own(path) && !path.is_dir();
+        is_source.then(|| name.to_string_lossy().into_owned())
+    }
+
+    /// Files and folders outside the build folder that were written since `since`, but not by this process.
+    fn recent(&self, opened: &Opened, since: SystemTime, output: &Path) -> BTreeMap<PathBuf, SystemTime> {
+        // benchgate created the folders that lead to the output and to the build folder.
+        let leads_to = |path: &Path| {
+            output.starts_with(path) || self.build_folder().is_some_and(|folder| folder.starts_with(path))
+        };
+        let is_tools = |path: &Path| is_pythons(path, since) || is_index_of_git(path);
+        let is_kept = |path: &Path| !leads_to(path) && !self.is_built(path) && !is_tools(path);
+        let recent = opened.found.iter().filter(|(path, at)| **at >= since && is_kept(path));
+        recent.map(|(path, at)| (path.clone(), *at)).collect()
+    }
+
+    /// Groups recent files by their place.
+    fn reused(&self, recent: &BTreeMap<PathBuf, SystemTime>) -> BTreeMap<String, ReusedFile> {
+        let mut found: BTreeMap<String, ReusedFile> = BTreeMap::new();
+        for (path, at) in recent {
+            let by_process = self.set_up.get().is_some_and(|set_up| at >= set_up);
+            let file = found.entry(self.place(path)).or_insert_with(|| ReusedFile {
+                path: path.clone(),
+                by_process,
+                named: BTreeMap::new(),
+            });
+            file.by_process |= by_process;
+            let in_cache = path.parent().is_some_and(|folder| folder.ends_with(PYTHON_CACHE));
+            if by_process && path.is_file() && !in_cache && !has_digest(path) {
+                file.named.insert(without_digits(path), path.clone());
+            }
+        }
+        found
+    }
+
+    /// The place to report for a file: a folder of the sources, of the temporary folder, or of a program in
+    /// the home folder. File names are left out, because caches often use digests as names.
+    fn place(&self, path: &Path) -> String {
+        let home = std::env::var_os("HOME").map(PathBuf::from);
+        let temporary = ["/tmp", "/var/tmp", "/dev/shm"].map(PathBuf::from);
+        let temporary = temporary.into_iter().chain([std::env::temp_dir()]);
+        let roots = self.sources.iter().map(|sources| (sources.clone(), 1));
+        let roots = roots.chain(home.map(|home| (home, 2))).chain(temporary.map(|folder| (folder, 1)));
+        for (root, parts) in roots {
+            if let Ok(inside) = path.strip_prefix(&root) {
+                let root = if self.sources.contains(&root) { PathBuf::from("sources") } else { root };
+                return without_digits(&root.join(inside.iter().take(parts).collect::<PathBuf>()));
+            }
+        }
+        without_digits(path.parent().unwrap_or(path))
+    }
+}
+
+/// Observes a process that is not timed, or a build. Each of its calls waits for the supervisor, on a busy machine for
+/// up to a millisecond, so it may take longer than the configuration allows other processes.
+pub(super) fn observed_process(command: Command) -> Command {
+    const SLOWER: u32 = 4;
+    Command { timeout: command.timeout * SLOWER, ..command }.observed()
+}
+
+/// Returns whether Python itself wrote a file since `since`, or made the folder, to compile a source file that
+/// is older.
+fn is_pythons(path: &Path, since: SystemTime) -> bool {
+    let is_old = |source: &Path| written(source).is_some_and(|at| at < since);
+    if !path.ends_with(PYTHON_CACHE) {
+        return compiled_from(path).is_some_and(|source| is_old(&source));
+    }
+    let beside = path.parent().and_then(|folder| fs::read_dir(folder).ok());
+    let mut beside = beside.into_iter().flatten().flatten().map(|entry| entry.path());
+    beside.any(|source| source.extension().is_some_and(|kind| kind == "py") && is_old(&source))
+}
+
+/// Returns whether a file is an index of git, which rewrites it when it looks at files that are as new as the index
+/// (`git describe --dirty`).
+fn is_index_of_git(path: &Path) -> bool {
+    let mut start = [0; 4];
+    path.ends_with("index")
+        && path.iter().any(|part| part == ".git")
+        && fs::File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok()
+        && start == *b"DIRC"
+}
+
+/// Returns whether a file or a folder above it is named by a digest, as in the caches of compilers. Such names
+/// differ between any two versions of a program.
+fn has_digest(path: &Path) -> bool {
+    let mut words = path.iter().flat_map(|part| {
+        let part = part.to_string_lossy().replace('-', "");
+        part.split(|c: char| !c.is_ascii_alphanumeric()).map(str::to_owned).collect::<Vec<_>>()
+    });
+    words.any(|word| {
+        let digits = word.bytes().filter(u8::is_ascii_digit).count();
+        let is_hex = word.bytes().all(|byte| byte.is_ascii_hexdigit());
+        word.len() >= 16 && digits >= 2 && digits < word.len() || word.len() >= 12 && digits > 0 && is_hex
+    })
+}
+
+/// The time at which a file was last changed, according to its change time, which no program can set.
+pub(super) fn written(path: &Path) -> Option<SystemTime> {
+    let metadata = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+    let seconds = Duration::from_secs(u64::try_from(metadata.ctime()).ok()?);
+    let rest = Duration::from_nanos(u64::try_from(metadata.ctime_nsec()).ok()?);
+    Some(SystemTime::UNIX_EPOCH + seconds + rest)
+}
+
+pub(super) fn shown(name: &str) -> String {
+    excerpt(name, LONGEST_NAME)
+}
+
+pub(super) fn other_work(detail: String) -> Option<Lint> {
+    Some(Lint::new(LintCode::WorkloadChanged, detail))
+}
+
+/// The finding that head's `prepare` reads different source files than base's.
+async fn other_preparation(
+    host: &Host<'_>,
+    (base, of_base): (&PreparedCommand, &ObservedProcess),
+    (head, of_head): (&PreparedCommand, &ObservedProcess),
+) -> Option<Lint> {
+    let Some(with_base) = &of_base.prepared_with else {
+        let why = "the files that base's `prepare` reads can't be observed";
+        return base.spec.prepare.is_some().then(|| Lint::new(LintCode::Unobserved, why));
+    };
+    let Some(with_head) = &of_head.prepared_with else {
+        let is_gone = head.spec.prepare.is_none();
+        return if is_gone {
+            None
+        } else {
+            other_work("head's `prepare` can't be observed, but base's can".to_owned())
+        };
+    };
+    for name in with_base.union(with_head) {
+        let [first, second] = [base, head].map(|side| side.sources[0].join(name));
+        if file_state(&first, &host.digests).await != file_state(&second, &host.digests).await {
+            return other_work(format!("`prepare` reads `{}`, which differs from base's", shown(name)));
+        }
+    }
+    None
+}
+
+/// The finding that a file outside both sides which base's processes used is gone, such as a cache of tuned kernels:
+/// without it, base would be slow, which would hide a slower head. `there` contains the files that existed after
+/// base's observed process, which ran before head's.
+fn taken_from_base(
+    host: &Host<'_>,
+    (base, observed): (&PreparedCommand, &ObservedProcess),
+    head: &PreparedCommand,
+    there: &BTreeSet<PathBuf>,
+) -> Option<Lint> {
+    let late = &observed.opened;
+    let is_outside = |path: &Path| {
+        let is_source = base.sources.iter().any(|sources| path.starts_with(sources));
+        !is_source && !base.is_built(path) && !host.sources.is_own(path)
+    };
+    let removed = head.build_files.iter().flat_map(|files| &files.removed);
+    let by_build = removed.filter(|path| late.read.contains(*path) && !path.exists());
+    let by_build = by_build.map(|path| (path, "but head's build removed it"));
+    let first = base.first_files.get();
+    let by_itself =
+        |path: &PathBuf| late.removed.contains(path) || first.is_some_and(|it| it.removed.contains(path));
+    let missed =
+        |path: &&PathBuf| late.read.contains(*path) && !late.found.contains_key(*path) && !by_itself(path);
+    let missed = first.iter().flat_map(|first| &first.used).filter(missed);
+    let missed = missed.map(|path| (path, "but later ones, after processes of head, don't find it"));
+    let gone = there.iter().filter(|path| !path.exists());
+    let gone = gone.map(|path| (path, "but it is gone after a process of head"));
+    let mut found = by_build.chain(missed).chain(gone).filter(|(path, _)| is_outside(path));
+    let (path, why) = found.next()?;
+    other_work(format!("base's processes read `{}`, {why}", shown(&path.to_string_lossy())))
+}
+
+/// The note that the processes read source files that differ between the sides and that no line of the command names:
+/// the program, or what it works on.
+async fn changed_reads(
+    host: &Host<'_>,
+    (base, of_base): (&PreparedCommand, &ObservedProcess),
+    (head, of_head): (&PreparedCommand, &ObservedProcess),
+) -> Option<Lint> {
+    let names = |command: &PreparedCommand, observed: &ObservedProcess| -> BTreeSet<String> {
+        observed.opened.read.iter().filter_map(|path| command.name_in_sources(host, path)).collect()
+    };
+    let mut differing = Vec::new();
+    for name in names(base, of_base).union(&names(head, of_head)) {
+        let [first, second] = [base, head].map(|side| side.sources[0].join(name));
+        // Files of one side alone are those that its tools made, such as a virtual environment.
+        if !first.is_file() || !second.is_file() {
+            continue;
+        }
+        let is_named = || head.named.keys().any(|(_, word)| head.folder.join(word) == second);
+        let [of_base, of_head] =
+            [file_state(&first, &host.digests).await, file_state(&second, &host.digests).await];
+        if of_base != of_head && !is_named() {
+            differing.push(format!("`{}`", shown(name)));
+        }
+    }
+    let count = differing.len();
+    differing.truncate(MOST_NAMED);
+    let more = if count > MOST_NAMED { format!(" and {} more", count - MOST_NAMED) } else { String::new() };
+    let differ = if count == 1 { "differs" } else { "differ" };
+    let detail = format!("the processes read {}{more}, which {differ} from base's", differing.join(", "));
+    (count > 0).then(|| Lint::new(LintCode::ScriptChanged, detail))
+}
+
+/// Maximum number of files that a finding names.
+const MOST_NAMED: usize = 3;
+
+/// The finding about files that earlier processes wrote: changed work if only head reads such files, shared
+/// state if both sides do.
+fn kept_state(base: &ObservedProcess, head: &ObservedProcess) -> Option<Lint> {
+    let Some(by_base) = &base.reused else {
+        return Some(Lint::new(
+            LintCode::Unobserved,
+            "files that the command's processes open can't be observed",
+        ));
+    };
+    let Some(by_head) = &head.reused else {
+        return other_work("a process of head can't be observed, but base's can".to_owned());
+    };
+    if let Some(kind) = by_head.memory.difference(&by_base.memory).next() {
+        return other_work(format!(
+            "head's processes use {kind}, which keep results for later processes; base's processes don't use them"
+        ));
+    }
+    let memory = by_head.memory.intersection(&by_base.memory).next();
+    let (by_base, by_head) = (&by_base.files, &by_head.files);
+    let only = by_head.iter().find_map(|(place, of_head)| match by_base.get(place) {
+        None => Some(&of_head.path),
+        Some(of_base) => {
+            of_head.named.iter().find(|(name, _)| !of_base.named.contains_key(*name)).map(|(_, path)| path)
+        }
+    });
+    if let Some(path) = only {
+        let path = shown(&path.to_string_lossy());
+        return other_work(format!(
+            "head's processes read `{path}`, which was written during the run; base's processes don't read it"
+        ));
+    }
+    let both = by_head
+        .iter()
+        .find(|(place, file)| file.by_process || by_base.get(*place).is_some_and(|file| file.by_process));
+    let file = both.map(|(_, ReusedFile { path, .. })| {
+        let path = shown(&path.to_string_lossy());
+        format!("processes of both sides read files of earlier processes, such as `{path}`")
+    });
+    let memory = || {
+        memory
+            .map(|kind| format!("processes of both sides use {kind}, which keep results for later processes"))
+    };
+    file.or_else(memory).map(|detail| Lint::new(LintCode::KeptState, detail))
+}
