@@ -68,8 +68,12 @@ fn moved(base: &Benchmark, head: &Benchmark) -> Option<Lint> {
     let found = head.verification.as_ref()?;
     let moved = found.against_base.iter().find(|output| output.code != VerifyCode::Pass).map(difference);
     if workload::model_changed(base, head) {
-        let uncompared = || "head's outputs were compared with a different reference than base's".to_owned();
-        let detail = moved.or_else(|| found.against_base.is_empty().then(uncompared))?;
+        let uncompared = if found.outputs.is_empty() {
+            "head's outputs were compared neither with a reference nor with base's"
+        } else {
+            "head's outputs were compared with a different reference than base's"
+        };
+        let detail = moved.or_else(|| found.against_base.is_empty().then(|| uncompared.to_owned()))?;
         return Some(Lint::new(LintCode::ReferenceChanged, detail));
     }
     Some(Lint::new(LintCode::OutputsMoved, moved.filter(|_| found.code == VerifyCode::Pass)?))

@@ -163,7 +163,7 @@ pub fn of_verification(
     // For an unchanged model, a reference with which both sides agree is better evidence than their distance
     // from each other.
     let allowed = is_noted || (proved_on_both && !workload::model_changed(base, head));
-    let is_comparable = matches!(code, VerifyCode::Pass | VerifyCode::VerifierSkipped);
+    let is_comparable = code == VerifyCode::Pass || code.has_no_reference();
     if is_comparable && verification.differs_from_base() && !allowed {
         return Some(Status::fatal(Verdict::Diverged, Reason::WrongOutput));
     }

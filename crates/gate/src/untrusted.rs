@@ -189,9 +189,7 @@ fn absent(
     };
     // Without its own reference, a model's outputs are compared with base's.
     let is_compared = |check: &Verification| {
-        check.code != VerifyCode::VerifierSkipped
-            || !check.outputs.is_empty()
-            || !check.against_base.is_empty()
+        !check.code.has_no_reference() || !check.outputs.is_empty() || !check.against_base.is_empty()
     };
     let is_unknown = expected.printed.is_none()
         && expected.is_timed

@@ -11,11 +11,6 @@
 //! call gets other inputs ([`made`]), and must return the same as a first call with these inputs, and as base's
 //! program does ([`super::verify::compare_sides`]). Values that a program keeps in globals are also found by
 //! searching its source ([`super::code::storing_operation`]).
-//!
-//! The other inputs have the same types and shapes as the given ones, and values that a function should also
-//! accept: numbers are in reverse order, and floating-point numbers are halved; zeros become 0.5 in every second
-//! element. Integers may be indices, so they keep their values, and their order too if there are floating-point
-//! numbers. Only if nothing else changes an input, every second integer moves by one.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -23,14 +18,15 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use benchgate_core::numerics::{DType, TensorFile};
+use benchgate_core::numerics::TensorFile;
 use benchgate_host::process::{Command, Exit};
 use benchgate_toolchain::Installed;
 
 use super::PipelineError;
-use super::argv::{Execution, InputArg};
+use super::argv::Execution;
 use super::compile::failure;
 use super::host::Host;
+use super::other_inputs::made;
 use super::plan::PlannedBenchmark;
 use super::slots::Priority;
 use super::stage::Caller;
@@ -38,6 +34,8 @@ use super::stage::Caller;
 /// The name of the generated module. If a model's module has the same name, which could only be intended,
 /// loading both fails.
 const MODULE: &str = "benchgate_calls";
+/// Name of the function that calls an asynchronous one and waits until it has finished.
+const WAITING: &str = "call_and_wait";
 /// Name of the function that returns the inputs as they were given.
 const GIVEN: &str = "given";
 /// Name of the function that calls once and returns the inputs.
@@ -68,6 +66,36 @@ struct Signature {
     name: String,
     parameters: Vec<&'static str>,
     results: Vec<&'static str>,
+    /// True if the function also takes a fence to wait for and one that it signals (IREE's `coarse-fences` model).
+    is_async: bool,
+}
+
+/// A function that calls an asynchronous one and waits for it, after the parameters' declarations and names.
+fn call_and_wait(name: &str, declared: &str, [arguments, from, to]: [&str; 3], results: usize) -> String {
+    let fence = "!vm.ref<!hal.fence>";
+    let and = if from.is_empty() { "" } else { ", " };
+    let bound = if results == 0 { String::new() } else { format!("%result:{results} = ") };
+    let returned = (0..results).map(|number| format!("%result#{number}")).collect::<Vec<_>>().join(", ");
+    let colon = if results == 0 { "" } else { " : " };
+    format!(
+        "  vm.import private @hal.devices.get(%index: i32) -> !vm.ref<!hal.device>
+  vm.import private @hal.fence.create(%device: !vm.ref<!hal.device>, %flags: i64) -> {fence}
+  vm.import private @hal.fence.await(%timeout: i32, %flags: i64, %fences: {fence} ...) -> i32 attributes {{vm.yield}}
+  vm.import private @\"{name}\"({declared}{and}%wait: {fence}, %signal: {fence}) -> ({to})
+  vm.func @{WAITING}({declared}) -> ({to}) {{
+    %zero = vm.const.i32 0
+    %flags = vm.const.i64 0
+    %forever = vm.const.i32 -1
+    %device = vm.call @hal.devices.get(%zero) : (i32) -> !vm.ref<!hal.device>
+    %signal = vm.call @hal.fence.create(%device, %flags) : (!vm.ref<!hal.device>, i64) -> {fence}
+    %wait = vm.const.ref.zero : {fence}
+    {bound}vm.call @\"{name}\"({arguments}{and}%wait, %signal) : ({from}{and}{fence}, {fence}) -> ({to})
+    %status = vm.call.variadic @hal.fence.await(%forever, %flags, [%signal]) : (i32, i64, {fence} ...) -> i32
+    vm.cond_fail %status, \"the call failed\"
+    vm.return {returned}{colon}{to}
+  }}
+"
+    )
 }
 
 impl Signature {
@@ -104,12 +132,19 @@ impl Signature {
             return Err(unchecked(&format!("a function `{name}` can't be called by name")));
         }
         let known = |types| known(types).map_err(NoCaller::Unchecked);
-        Ok(Self { name, parameters: known(parameters)?, results: known(results)? })
+        let facts = dump.lines().skip_while(|line| !line.ends_with(&format!("] {function}({types}"))).skip(1);
+        let mut facts = facts.take_while(|line| !line.trim_start().starts_with('['));
+        let is_async = facts.any(|line| line.trim() == "iree.abi.model: coarse-fences");
+        let mut parameters = known(parameters)?;
+        if is_async {
+            parameters.truncate(parameters.len().saturating_sub(2));
+        }
+        Ok(Self { name, parameters, results: known(results)?, is_async })
     }
 
     /// The text of the module that calls the function.
     fn caller(&self) -> String {
-        let Self { name, parameters, results } = self;
+        let Self { name, parameters, results, is_async } = self;
         let numbered = |(number, parameter): (usize, &&str)| format!("%a{number}: {parameter}");
         let declared = parameters.iter().enumerate().map(numbered).collect::<Vec<_>>().join(", ");
         let arguments: Vec<String> = (0..parameters.len()).map(|number| format!("%a{number}")).collect();
@@ -124,6 +159,7 @@ impl Signature {
             let arguments = arguments.join(", ");
             let (from, to) = (parameters.join(", "), results.join(", "));
             // An error is ignored, because writing to a String can't fail.
+            let name = if *is_async { WAITING } else { name };
             let _ = writeln!(text, "    {bound}vm.call @\"{name}\"({arguments}) : ({from}) -> ({to})");
         };
         let call = |text: &mut String, result: &str| call_with(text, result, &arguments);
@@ -145,11 +181,15 @@ impl Signature {
         let both = [declared.clone(), declared.replace("%a", "%b")].join(", ");
 
         let mut text = format!("vm.module @{MODULE} {{\n");
-        let _ = writeln!(
-            text,
-            "  vm.import private @\"{name}\"({declared}) -> ({})\n  vm.export @{GIVEN}\n  vm.export @{ONCE}\n  vm.export @{TWICE}\n  vm.export @{ALONE}\n  vm.export @{THRICE}",
-            results.join(", ")
-        );
+        let [from, to] = [parameters.join(", "), results.join(", ")];
+        text.push_str(&if *is_async {
+            call_and_wait(name, &declared, [&arguments.join(", "), &from, &to], results.len())
+        } else {
+            format!("  vm.import private @\"{name}\"({declared}) -> ({to})\n")
+        });
+        for exported in [GIVEN, ONCE, TWICE, ALONE, THRICE] {
+            let _ = writeln!(text, "  vm.export @{exported}");
+        }
         let _ = writeln!(text, "  vm.func @{GIVEN}({declared}) -> ({}) {{", kinds(&inputs));
         returned(&mut text, &inputs);
         let _ = writeln!(text, "  vm.func @{ONCE}({declared}) -> ({}) {{", kinds(&inputs));
@@ -319,163 +359,6 @@ pub(super) async fn check(
     Ok(Ok(LaterCalls { changed, with_others: both.map(|_| [alone, third]) }))
 }
 
-/// The change of integers, which may be indices.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Integers {
-    Kept,
-    Reversed,
-    /// Reversed, or moved by one if that changes nothing.
-    Nudged,
-}
-
-/// Makes other inputs, and writes their files to `folder`. `None` if no different inputs can be made.
-pub(super) fn made(inputs: &[InputArg], folder: &Path) -> Result<Option<Vec<InputArg>>, PipelineError> {
-    for integers in [Integers::Kept, Integers::Reversed, Integers::Nudged] {
-        let mut others = Vec::new();
-        for (number, input) in inputs.iter().enumerate() {
-            others.push(other(input, number, integers, folder)?);
-        }
-        if others != inputs {
-            return Ok(Some(others));
-        }
-    }
-    Ok(None)
-}
-
-fn other(
-    input: &InputArg,
-    number: usize,
-    integers: Integers,
-    folder: &Path,
-) -> Result<InputArg, PipelineError> {
-    let file = match input {
-        InputArg::Literal(text) => return Ok(InputArg::Literal(other_literal(text, integers))),
-        InputArg::File(file) => file,
-    };
-    let mut bytes = fs::read(&file.path).map_err(PipelineError::io("read", &file.path))?;
-    let Ok(tensor) = file.read(&bytes) else { return Ok(input.clone()) };
-    let dtype = tensor.dtype();
-    // In `.npy` files and in raw files, the elements are at the end.
-    let length = tensor.len() * dtype.size();
-    let Some(at) = bytes.len().checked_sub(length).filter(|_| length > 0) else { return Ok(input.clone()) };
-    let before = bytes.clone();
-    let elements = &mut bytes[at..];
-    if is_float(dtype) || (integers != Integers::Kept && dtype != DType::Bool) {
-        elements.reverse();
-        elements.chunks_mut(dtype.size()).for_each(<[u8]>::reverse);
-    }
-    elements.chunks_mut(dtype.size()).for_each(|element| halve(dtype, element));
-    if bytes == before && (is_float(dtype) || (integers == Integers::Nudged && dtype != DType::Bool)) {
-        bytes[at..].chunks_mut(dtype.size()).step_by(2).for_each(|element| nudge(dtype, element));
-    }
-    if bytes == before {
-        return Ok(input.clone());
-    }
-    let path = folder.join(format!("other-input{number}.{}", file.ending()));
-    fs::write(&path, bytes).map_err(PipelineError::io("write", &path))?;
-    Ok(InputArg::File(TensorFile { path, raw: file.raw.clone() }))
-}
-
-fn is_float(dtype: DType) -> bool {
-    matches!(dtype, DType::F64 | DType::F32 | DType::F16 | DType::Bf16)
-}
-
-/// Number of bits of the mantissa of a floating-point type.
-fn mantissa(dtype: DType) -> Option<usize> {
-    match dtype {
-        DType::F64 => Some(52),
-        DType::F32 => Some(23),
-        DType::F16 => Some(10),
-        DType::Bf16 => Some(7),
-        _ => None,
-    }
-}
-
-/// Replaces the bits of a little-endian number, if `change` returns others.
-fn change_bits(element: &mut [u8], change: impl FnOnce(u64) -> Option<u64>) {
-    let width = element.len();
-    let mut wide = [0; 8];
-    wide[..width].copy_from_slice(element);
-    if let Some(changed) = change(u64::from_le_bytes(wide)) {
-        element.copy_from_slice(&changed.to_le_bytes()[..width]);
-    }
-}
-
-/// Halves a number by decrementing its exponent, unless it is zero, infinite, NaN or tiny.
-fn halve(dtype: DType, element: &mut [u8]) {
-    let Some(mantissa) = mantissa(dtype) else { return };
-    let exponents = (1_u64 << (8 * dtype.size() - 1 - mantissa)) - 1;
-    change_bits(element, |bits| {
-        let exponent = bits >> mantissa & exponents;
-        (exponent > 1 && exponent < exponents).then(|| bits - (1 << mantissa))
-    });
-}
-
-/// Makes a number different that halving and another order leave as it is: zero becomes 0.5 or 1, and an integer
-/// moves by one towards zero, so that an index remains one.
-fn nudge(dtype: DType, element: &mut [u8]) {
-    let bits_in_all = 8 * dtype.size();
-    let sign = 1_u64 << (bits_in_all - 1);
-    change_bits(element, |bits| match mantissa(dtype) {
-        Some(mantissa) => {
-            let half = ((1_u64 << (bits_in_all - 2 - mantissa)) - 2) << mantissa;
-            (bits & !sign == 0).then_some(half)
-        }
-        None if bits == 0 => Some(1),
-        None => {
-            let is_signed = matches!(dtype, DType::I64 | DType::I32 | DType::I16 | DType::I8);
-            let is_negative = is_signed && bits & sign != 0;
-            Some(if is_negative { bits.wrapping_add(1) } else { bits - 1 })
-        }
-    });
-}
-
-/// Changes a value from the command line, such as `2x2xf32=1 2 3 4`. Without a value, all elements are zero.
-fn other_literal(text: &str, integers: Integers) -> String {
-    let (kind, values) = text.split_once('=').unwrap_or((text, "0"));
-    let element = kind.rsplit('x').next().unwrap_or(kind);
-    let is_float = element.starts_with('f') || element.starts_with("bf");
-    let is_integer = element != "i1" && element.starts_with(['i', 's', 'u']);
-    let is_separator = |c: char| c.is_whitespace() || matches!(c, ',' | '[' | ']');
-    let numbers: Vec<&str> = values.split(is_separator).filter(|number| !number.is_empty()).collect();
-    let parsed: Option<Vec<f64>> = numbers.iter().map(|number| number.parse().ok()).collect();
-    let Some(parsed) = parsed.filter(|_| is_float || (integers != Integers::Kept && is_integer)) else {
-        return text.to_owned();
-    };
-    let halved = |value: &f64| if is_float { value / 2.0 } else { *value };
-    // The text of an integer is kept, because a floating-point number can't represent every one.
-    let moved = |(text, value): (&&str, &f64)| match is_float {
-        true => halved(value).to_string(),
-        false => (*text).to_owned(),
-    };
-    let nudged = |(at, value): (usize, &f64)| match *value {
-        0.0 if at % 2 == 0 => if is_float { "0.5" } else { "1" }.to_owned(),
-        value if at % 2 == 0 && !is_float => (value - value.signum()).to_string(),
-        value => value.to_string(),
-    };
-    let changed: Vec<String> = if parsed.iter().rev().map(halved).eq(parsed.iter().copied()) {
-        if !is_float && integers != Integers::Nudged {
-            return text.to_owned();
-        }
-        parsed.iter().enumerate().map(nudged).collect()
-    } else {
-        numbers.iter().zip(&parsed).rev().map(moved).collect()
-    };
-    let mut next = changed.into_iter();
-    let mut other = format!("{kind}=");
-    let mut is_in_number = false;
-    for c in values.chars() {
-        if is_separator(c) {
-            other.push(c);
-            is_in_number = false;
-        } else if !is_in_number {
-            other.push_str(&next.next().unwrap_or_default());
-            is_in_number = true;
-        }
-    }
-    other
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -508,52 +391,10 @@ mod tests {
     fn the_calling_module_passes_the_inputs_twice_and_returns_them() {
         insta::assert_snapshot!(Signature::of("main", DUMP).unwrap().caller());
         insta::assert_snapshot!(Signature::of("__init", DUMP).unwrap().caller());
-    }
-
-    #[test]
-    fn numbers_are_reversed_and_halved_and_integers_only_where_there_is_nothing_else() {
-        assert_eq!(other_literal("2x2xf32=[1 2][3 -4]", Integers::Kept), "2x2xf32=[-2 1.5][1 0.5]");
-        assert_eq!(other_literal("3xbf16=1", Integers::Kept), "3xbf16=0.5");
-        assert_eq!(other_literal("3xi64=1,2,3", Integers::Kept), "3xi64=1,2,3");
-        assert_eq!(other_literal("3xi64=1,2,3", Integers::Nudged), "3xi64=3,2,1");
-        assert_eq!(other_literal("3xf32", Integers::Kept), "3xf32=0.5");
-        assert_eq!(other_literal("4xi32=7", Integers::Nudged), "4xi32=6");
-        assert_eq!(other_literal("3xi32=[7 0 7]", Integers::Nudged), "3xi32=[6 0 6]");
-        assert_eq!(other_literal("3xsi8=0 -2 0", Integers::Nudged), "3xsi8=1 -2 1");
-        assert_eq!(other_literal("2x2xf32=0 -0 0 0", Integers::Kept), "2x2xf32=0.5 -0 0.5 0");
-        assert_eq!(other_literal("2xi1=1 0", Integers::Nudged), "2xi1=1 0");
-        let folder = tempfile::tempdir().unwrap();
-        let file = |name: &str, raw: &str, bytes: &[u8]| {
-            let path = folder.path().join(name);
-            fs::write(&path, bytes).unwrap();
-            InputArg::File(TensorFile { path, raw: Some(raw.to_owned()) })
-        };
-        let floats: Vec<u8> = [1.0_f32, 0.0, -3.0].into_iter().flat_map(f32::to_le_bytes).collect();
-        let integers: Vec<u8> = [1_i16, 2].into_iter().flat_map(i16::to_le_bytes).collect();
-        let inputs = [file("a", "3xf32", &floats), file("b", "2xsi16", &integers)];
-        let others = made(&inputs, folder.path()).unwrap().unwrap();
-        assert_eq!(others[1], inputs[1]);
-        let values = |input: &InputArg| {
-            let InputArg::File(file) = input else { panic!() };
-            file.read(&fs::read(&file.path).unwrap()).unwrap().to_f64()
-        };
-        assert_eq!(values(&others[0]), [-1.5, 0.0, 0.5]);
-        assert_eq!(values(&made(&inputs[1..], folder.path()).unwrap().unwrap()[0]), [2.0, 1.0]);
-        // An index that is zero remains one if another input shows the difference.
-        let zeros = file("zeros", "2xsi16", &[0; 4]);
-        let others = made(&[inputs[1].clone(), zeros.clone()], folder.path()).unwrap().unwrap();
-        assert_eq!(others[1], zeros);
-        let other = |name: &str, raw: &str, bytes: &[u8]| {
-            values(&made(&[file(name, raw, bytes)], folder.path()).unwrap().unwrap()[0])
-        };
-        for (name, raw) in [("c", "2xf32"), ("d", "4xbf16"), ("e", "4xf16"), ("f", "1xf64")] {
-            assert!(
-                other(name, raw, &[0; 8]).iter().enumerate().all(|(at, value)| *value == [0.5, 0.0][at % 2])
-            );
-        }
-        assert_eq!(other("g", "2xi32", &[7, 0, 0, 0, 7, 0, 0, 0]), [6.0, 7.0]);
-        assert_eq!(other("h", "3xi8", &[0xff, 0, 0xff]), [0.0, 0.0, 0.0]);
-        assert_eq!(other("i", "1xui8", &[0xff]), [254.0]);
-        assert_eq!(made(&[file("j", "2xi1", &[1, 1])], folder.path()).unwrap(), None);
+        let asynchronous = DUMP.replace("i32) -> (!vm", "!vm.ref<?>, !vm.ref<?>) -> (!vm");
+        let asynchronous = asynchronous
+            .replace(": sync func", ": async func")
+            .replace("@main\n", "@main\n        iree.abi.model: coarse-fences\n");
+        insta::assert_snapshot!(Signature::of("main", &asynchronous).unwrap().caller());
     }
 }

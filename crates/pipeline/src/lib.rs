@@ -24,6 +24,7 @@ mod interpreters;
 mod journal;
 mod later_calls;
 mod measure;
+mod other_inputs;
 mod plan;
 mod prepare;
 mod profile;

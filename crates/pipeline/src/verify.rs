@@ -25,7 +25,8 @@ use super::later_calls::{self, LaterCalls};
 use super::plan::PlannedBenchmark;
 use super::slots::Priority;
 use super::stage::{
-    Caller, Calls, Outputs, PreparedSource, StageError, StageFailure, StageOutput, StageReport, Staged,
+    Caller, Calls, Incomparable, Outputs, PreparedSource, StageError, StageFailure, StageOutput, StageReport,
+    Staged,
 };
 use super::{PipelineError, diagnostics};
 
@@ -133,7 +134,7 @@ pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<Verif
     };
     verification.no_fp64.clone_from(&source.expected64_problem);
     // Without a reference, base's outputs are used instead, so the outputs are needed in any case.
-    let (outputs, incomparable) = if job.paired && verification.code == VerifyCode::VerifierSkipped {
+    let (outputs, incomparable) = if job.paired && verification.code.has_no_reference() {
         let known = (!types.is_empty()).then(|| types.clone());
         match steady_outputs(host, planned, known, &finished, folder.path(), command).await? {
             Ok(outputs) => (outputs, None),
@@ -145,7 +146,7 @@ pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<Verif
     let mut later = LaterCalls::default();
     let stateful = match job
         .caller
-        .filter(|_| matches!(verification.code, VerifyCode::Pass | VerifyCode::VerifierSkipped))
+        .filter(|_| verification.code == VerifyCode::Pass || verification.code.has_no_reference())
     {
         None => None,
         Some(caller) => {
@@ -181,7 +182,7 @@ pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<Verif
         }
     };
     let comparable = match verification.code {
-        VerifyCode::Pass | VerifyCode::VerifierSkipped => true,
+        VerifyCode::Pass | VerifyCode::VerifierSkipped | VerifyCode::NondeterministicEagerRun => true,
         // Outputs that are expected to be wrong must not change.
         VerifyCode::Fail => !planned.side.config.policy.expectations.is_empty(),
         _ => false,
@@ -332,11 +333,11 @@ async fn steady_outputs(
     first: &Finished,
     folder: &Path,
     command: impl Fn(&[TensorFile]) -> Command,
-) -> Staged<Result<Vec<TensorFile>, &'static str>> {
+) -> Staged<Result<Vec<TensorFile>, Incomparable>> {
     let is_known = known.is_some();
     let results = known.unwrap_or_else(|| result_types(first));
     if !is_known && first.stdout_truncated {
-        return Ok(Err("the tool printed more than benchgate reads"));
+        return Ok(Err(Incomparable::TooLong));
     }
     let [once, twice] = ["a", "b"].map(|call| places(folder, call, &results));
     for outputs in [&once, &twice] {
@@ -345,11 +346,11 @@ async fn steady_outputs(
     let (a, b) = match (tensors(&once), tensors(&twice)) {
         (Ok(a), Ok(b)) => (a, b),
         (Err(run @ StageError::Run(_)), _) | (_, Err(run @ StageError::Run(_))) => return Err(run),
-        _ => return Ok(Err("they can't be read as tensors")),
+        _ => return Ok(Err(Incomparable::NotTensors)),
     };
     let checks = numerics::against_base(&a, &b, &[], &planned.tolerances());
     let same = checks.iter().all(|check| check.code == VerifyCode::Pass);
-    Ok(if same { Ok(once) } else { Err("two calls with the same inputs return different ones") })
+    Ok(if same { Ok(once) } else { Err(Incomparable::Random) })
 }
 
 /// Compares outputs with the reference. If the reference can't be read, the stage fails: this mistake in the
@@ -465,9 +466,14 @@ pub(super) fn compare_sides(sides: &mut [PreparedSide<'_>]) -> Result<(), Pipeli
         // needed. Without a reference it is made anyway, because nothing else would verify the outputs.
         let identical = prepared.artifact.is_some() && prepared.artifact == partner.artifact;
         let both = partner.calls.outputs.take().zip(prepared.calls.outputs.take());
-        let Some((base_outputs, head_outputs)) = both.filter(|_| partner.calls.incomparable.is_none()) else {
+        let Some((base_outputs, head_outputs)) = both else { continue };
+        if let Some(why) = partner.calls.incomparable {
+            if !identical && why != Incomparable::Random {
+                let why = format!("base's outputs can't be compared with head's: {}", why.as_str());
+                prepared.lints.push(Lint::new(LintCode::VacuousReference, why));
+            }
             continue;
-        };
+        }
         if partner.calls.had_other_inputs && !prepared.calls.had_other_inputs {
             let why = "head can't be called with other inputs, but base can, so benchgate could not check \
                 whether head keeps state between calls";
@@ -475,7 +481,7 @@ pub(super) fn compare_sides(sides: &mut [PreparedSide<'_>]) -> Result<(), Pipeli
         }
         let Some(verification) = prepared.verification.as_mut() else { continue };
         // Outputs of different inputs can't be compared at all.
-        let needs_no_base = identical && verification.code != VerifyCode::VerifierSkipped;
+        let needs_no_base = identical && !verification.code.has_no_reference();
         if needs_no_base || head_outputs.inputs != base_outputs.inputs {
             continue;
         }
@@ -492,7 +498,7 @@ pub(super) fn compare_sides(sides: &mut [PreparedSide<'_>]) -> Result<(), Pipeli
         verification.model_changed = !same_model(&head_outputs, &base_outputs);
         if let Some(why) = prepared.calls.incomparable {
             if !identical {
-                let why = format!("head's outputs can't be compared with base's: {why}");
+                let why = format!("head's outputs can't be compared with base's: {}", why.as_str());
                 verification.against_base =
                     vec![OutputCheck { index: 0, code: VerifyCode::Fail, divergence: None, why: Some(why) }];
             }
@@ -504,8 +510,7 @@ pub(super) fn compare_sides(sides: &mut [PreparedSide<'_>]) -> Result<(), Pipeli
         let (base, head) = (read(&base_outputs.files)?, read(&head_outputs.files)?);
         let tolerances = prepared.planned.tolerances();
         verification.against_base = numerics::against_base(&head, &base, &exact, &tolerances);
-        let is_unreferenced =
-            verification.code == VerifyCode::VerifierSkipped && verification.outputs.is_empty();
+        let is_unreferenced = verification.code.has_no_reference() && verification.outputs.is_empty();
         if is_unreferenced && let Some(why) = numerics::vacuous_base(&base, &tolerances) {
             prepared.lints.push(Lint::new(LintCode::VacuousReference, why));
         }

@@ -6,8 +6,8 @@ use benchgate::gate::{
     compare_with_history, open_rows,
 };
 use benchgate::model::{
-    Artifact, Benchmark, Context, Lint, LintCode, Metric, MetricSeries, Outcome, Run, Series, SideName,
-    Stage, Summary, Testbed, Unit, Verdict, VerifyCode,
+    Artifact, Benchmark, Context, Lint, LintCode, Metric, MetricSeries, Outcome, OutputCheck, Run, Series,
+    SideName, Stage, Summary, Testbed, Unit, Verdict, VerifyCode,
 };
 
 use rand::{RngExt, SeedableRng};
@@ -250,6 +250,17 @@ fn what_base_proved_and_head_leaves_unproved_is_inconclusive() {
     let base = verified(steady("a"), VerifyCode::Pass);
     let unproved = judged(&run(vec![base]), &run(vec![steady("a")]));
     assert_eq!(unproved.rows[0].verdict, Verdict::Inconclusive);
+}
+
+#[test]
+fn without_a_reference_outputs_that_differ_from_bases_diverge() {
+    for code in [VerifyCode::VerifierSkipped, VerifyCode::NondeterministicEagerRun] {
+        let mut head = verified(steady("a"), code);
+        let found = OutputCheck { index: 0, code: VerifyCode::Fail, divergence: None, why: None };
+        head.verification.as_mut().unwrap().against_base = vec![found];
+        let comparison = judged(&run(vec![verified(steady("a"), code)]), &run(vec![head]));
+        assert_eq!(comparison.exit_code, ExitCode::Diverged, "{code:?}");
+    }
 }
 
 #[test]

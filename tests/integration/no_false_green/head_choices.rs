@@ -267,6 +267,48 @@ fn outputs_that_can_not_be_compared_with_bases_are_not_green() {
     ");
 }
 
+/// An `.npy` file with one dimension.
+fn npy_of(descr: &str, elements: usize, bytes: &[u8]) -> Vec<u8> {
+    let header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({elements},), }}");
+    let length = u16::try_from(header.len()).unwrap().to_le_bytes();
+    [b"\x93NUMPY\x01\x00", length.as_slice(), header.as_bytes(), bytes].concat()
+}
+
+#[test]
+fn outputs_of_a_type_without_a_reference_are_compared_or_not_green() {
+    let floats = |values: [f32; 4]| values.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<_>>();
+    let [right, conjugate] = [floats([1.0, 2.0, -3.0, 0.5]), floats([1.0, -2.0, -3.0, -0.5])];
+    let mut codes = Vec::new();
+    for (descr, elements, head) in [
+        ("<c8", 2, npy_of("<c8", 2, &right)),
+        ("<c8", 2, npy_of("<c8", 2, &conjugate)),
+        ("<c8", 2, npy_of("<f4", 4, &right)),
+        ("|V1", 16, npy_of("|V1", 16, &conjugate)),
+    ] {
+        let (suite, repository) = repository();
+        edit(&suite, "expected = [\"data/y.npy\"]", "");
+        suite.source("a", &["latency-us=1000", "output-file=data/out.npy"]);
+        suite.world.write("data/out.npy", npy_of(descr, elements, &right));
+        policy_on_main(&suite, &repository, "");
+        suite.source("a", &["latency-us=500", "output-file=data/out.npy", "revision=2"]);
+        suite.world.write("data/out.npy", head);
+        codes.push(gate_main(&suite, &[]).code);
+    }
+    assert_eq!(codes, [0, 13, 13, 11].map(Some));
+}
+
+#[test]
+fn a_head_of_which_the_compiler_leaves_nothing_is_not_green() {
+    for (count, code) in [("dispatch-count=0", 11), ("dispatch-count=1", 0)] {
+        let (suite, repository) = repository();
+        edit(&suite, "expected = [\"data/y.npy\"]", "");
+        suite.source("a", &["latency-us=1000", "no-output=1"]);
+        policy_on_main(&suite, &repository, "");
+        suite.source("a", &["latency-us=10", "no-output=1", count]);
+        gate_main(&suite, &[]).expect_code(code);
+    }
+}
+
 #[test]
 fn a_side_without_flags_that_head_declares_is_no_other_work() {
     let (suite, repository) = repository();

@@ -29,6 +29,10 @@ pub fn check(
 ) -> OutputCheck {
     let fail =
         |divergence, why: String| OutputCheck { index, code: VerifyCode::Fail, divergence, why: Some(why) };
+    let other_type = || format!("type {}, but the reference has {}", output.describe(), reference.describe());
+    if output.complex != reference.complex {
+        return fail(None, other_type());
+    }
     if output.shape() != reference.shape() {
         let (found, expected) = (shape(output.shape()), shape(reference.shape()));
         let why = format!("shape {found}, but the reference has {expected}");
@@ -37,12 +41,7 @@ pub fn check(
     }
     let (output, reference) = match aligned(output, reference) {
         Some(pair) => pair,
-        None => {
-            return fail(
-                None,
-                format!("type {}, but the reference has {}", output.describe(), reference.describe()),
-            );
-        }
+        None => return fail(None, other_type()),
     };
     let dtype = reference.dtype();
     let tolerance = tolerance_of(dtype, tolerances);

@@ -106,7 +106,7 @@ impl Tensor {
             words.map(|word| word.parse().ok()).collect()
         }
         let data = by_type!(made dtype => read(words())?);
-        Some(Self { shape, data })
+        Some(Self { shape, data, complex: false })
     }
 }
 
@@ -163,7 +163,8 @@ pub enum NpyError {
 
 impl Tensor {
     /// Reads an `.npy` file. It never allocates more than the file's size, whatever the header states. A raw
-    /// two-byte type (`V2`, as `ml_dtypes` writes it) is read as bf16.
+    /// two-byte type (`V2`, as `ml_dtypes` writes it) is read as bf16. A complex tensor has an additional last
+    /// dimension of two: the real and the imaginary part.
     pub fn from_npy(bytes: &[u8]) -> Result<Self, NpyError> {
         let (header, body) = split(bytes)?;
         let header = NpyHeader::parse(header)?;
@@ -179,7 +180,7 @@ impl Tensor {
             decode(header.dtype, body)
         };
         let data = if header.fortran { row_major(data, &header.shape) } else { data };
-        Ok(Self { shape: header.shape, data })
+        Ok(Self { shape: header.shape, data, complex: header.complex })
     }
 }
 
@@ -212,9 +213,12 @@ fn split(bytes: &[u8]) -> Result<(&str, &[u8]), NpyError> {
 /// multiply dimensions without overflow checks. Object arrays are pickles and are rejected.
 #[derive(Debug)]
 struct NpyHeader {
+    /// For complex numbers, the type of their parts.
     dtype: DType,
+    complex: bool,
     big_endian: bool,
     fortran: bool,
+    /// For complex numbers, the last dimension is that of the parts.
     shape: Vec<usize>,
 }
 
@@ -242,18 +246,28 @@ impl NpyHeader {
             return Err(NpyError::Header("something follows the dictionary"));
         }
         let descr = descr.ok_or(NpyError::Header("`descr` is missing"))?;
-        let (dtype, big_endian) = dtype(descr)?;
-        Ok(Self {
-            dtype,
-            big_endian,
-            fortran: fortran.ok_or(NpyError::Header("`fortran_order` is missing"))?,
-            shape: shape.ok_or(NpyError::Header("`shape` is missing"))?,
-        })
+        let ElementType { dtype, complex, big_endian } = element_type(descr)?;
+        let fortran = fortran.ok_or(NpyError::Header("`fortran_order` is missing"))?;
+        let mut shape = shape.ok_or(NpyError::Header("`shape` is missing"))?;
+        if complex {
+            // The parts of a number are adjacent in both orders.
+            if fortran && shape.len() > 1 {
+                return Err(NpyError::DType("complex, column-major".to_owned()));
+            }
+            shape.push(2);
+        }
+        Ok(Self { dtype, complex, big_endian, fortran: fortran && !complex, shape })
     }
 }
 
-/// Parses a type such as `<f4`; the flag is set for big-endian data.
-fn dtype(descr: &str) -> Result<(DType, bool), NpyError> {
+struct ElementType {
+    dtype: DType,
+    complex: bool,
+    big_endian: bool,
+}
+
+/// Parses a type such as `<f4`.
+fn element_type(descr: &str) -> Result<ElementType, NpyError> {
     let unknown = || NpyError::DType(excerpt(descr, 20));
     let order = descr.chars().next().ok_or_else(unknown)?;
     let (big_endian, name) = match order {
@@ -261,9 +275,10 @@ fn dtype(descr: &str) -> Result<(DType, bool), NpyError> {
         '>' => (true, &descr[1..]),
         _ => (false, descr),
     };
+    let complex = name.starts_with('c');
     let dtype = match name {
-        "f8" => DType::F64,
-        "f4" => DType::F32,
+        "c16" | "f8" => DType::F64,
+        "c8" | "f4" => DType::F32,
         "f2" => DType::F16,
         "V2" => DType::Bf16,
         "i8" => DType::I64,
@@ -278,7 +293,7 @@ fn dtype(descr: &str) -> Result<(DType, bool), NpyError> {
         name if name.starts_with('O') => return Err(NpyError::Objects),
         _ => return Err(unknown()),
     };
-    Ok((dtype, big_endian))
+    Ok(ElementType { dtype, complex, big_endian })
 }
 
 /// The part of the header that is not parsed yet.

@@ -85,6 +85,8 @@ pub(super) use by_type;
 pub struct Tensor {
     pub(super) shape: Vec<usize>,
     pub(super) data: Data,
+    /// If set, the last dimension has the real and the imaginary part of each number.
+    pub(super) complex: bool,
 }
 
 /// The reason why bytes do not match the expected tensor.
@@ -111,7 +113,7 @@ impl Tensor {
         if bytes.len() != expected {
             return Err(ShapeError::WrongLength { dtype, expected, found: bytes.len() });
         }
-        Ok(Self { shape, data: decode(dtype, bytes) })
+        Ok(Self { shape, data: decode(dtype, bytes), complex: false })
     }
 
     pub fn dtype(&self) -> DType {
@@ -133,6 +135,9 @@ impl Tensor {
 
     /// Describes type and shape, as `f32 2x3`.
     pub(super) fn describe(&self) -> String {
+        if let ([sides @ .., _], true) = (self.shape.as_slice(), self.complex) {
+            return format!("complex {} {}", self.dtype(), shape(sides));
+        }
         format!("{} {}", self.dtype(), shape(&self.shape))
     }
 
@@ -144,7 +149,7 @@ impl Tensor {
     /// Returns zeros of the same type and shape.
     pub(super) fn zeros(&self) -> Self {
         let bytes = vec![0; self.len() * self.dtype().size()];
-        Self { shape: self.shape.clone(), data: decode(self.dtype(), &bytes) }
+        Self { shape: self.shape.clone(), data: decode(self.dtype(), &bytes), complex: self.complex }
     }
 
     /// Returns a tensor of the same shape that repeats the element at `at` everywhere.
@@ -153,7 +158,7 @@ impl Tensor {
             values.get(at).map(|value| vec![*value; values.len()]).unwrap_or_default()
         }
         let data = by_type!(same &self.data, values => all(values, at));
-        Self { shape: self.shape.clone(), data }
+        Self { shape: self.shape.clone(), data, complex: self.complex }
     }
 
     /// Reinterprets the bits as another type of the same width. MLIR's integers have no sign, and `.npy` has
@@ -173,7 +178,7 @@ impl Tensor {
             Data::U8(v) => v.clone(),
             Data::F64(_) | Data::F32(_) | Data::F16(_) | Data::Bf16(_) | Data::Bool(_) => return None,
         };
-        Some(Self { shape: self.shape.clone(), data: decode(dtype, &bytes) })
+        Some(Self { shape: self.shape.clone(), data: decode(dtype, &bytes), complex: self.complex })
     }
 }
 

@@ -156,7 +156,7 @@ fn line(run: &Run, benchmark: &Benchmark, repeat: usize, metrics: Map<String, Va
 /// them.
 pub(super) fn code(verification: &Verification) -> VerifyCode {
     match verification.supported_code() {
-        VerifyCode::VerifierSkipped if verification.differs_from_base() => VerifyCode::Fail,
+        code if code.has_no_reference() && verification.differs_from_base() => VerifyCode::Fail,
         code => code,
     }
 }

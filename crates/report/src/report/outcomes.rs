@@ -210,7 +210,9 @@ impl OutcomeRow {
             (RowStatus::Ok, _) => format!("ok, {code}{why}"),
             // Head's own outputs passed or had no reference, but they differ from base's.
             (RowStatus::Wrong, _)
-                if matches!(self.verification, Some(VerifyCode::Pass | VerifyCode::VerifierSkipped)) =>
+                if self
+                    .verification
+                    .is_some_and(|code| code == VerifyCode::Pass || code.has_no_reference()) =>
             {
                 format!("diverged{why}")
             }

@@ -85,9 +85,8 @@ pub(super) fn reason(row: &Row) -> Words {
             words.with(reason)
         }
         Reason::Verified => {
-            let against_base = |found: &Verification| {
-                found.code == VerifyCode::VerifierSkipped && !found.against_base.is_empty()
-            };
+            let against_base =
+                |found: &Verification| found.code.has_no_reference() && !found.against_base.is_empty();
             let reference = if row.head_verification.as_ref().is_some_and(against_base) {
                 "base's"
             } else {
