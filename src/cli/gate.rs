@@ -250,6 +250,7 @@ fn judged(
     let options = CompareOptions {
         today: runtime::today(),
         suite_rows,
+        whole_suite: args.measure.is_whole_suite(),
         measured_here: true,
         ..CompareOptions::default()
     };

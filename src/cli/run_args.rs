@@ -131,7 +131,7 @@ const ATTEMPTS: [(&str, u32); 3] =
     [("GITHUB_RUN_ATTEMPT", 0), ("BUILDKITE_RETRY_COUNT", 1), ("SLURM_RESTART_COUNT", 1)];
 
 impl ShardArgs {
-    fn planned(&self) -> Option<(&Path, u32)> {
+    pub fn planned(&self) -> Option<(&Path, u32)> {
         self.plan.as_deref().zip(self.shard)
     }
 

@@ -174,6 +174,11 @@ impl MeasureArgs {
         Ok(options.testbeds(sides))
     }
 
+    /// Returns whether all benchmarks of the suite are measured here.
+    pub fn is_whole_suite(&self) -> bool {
+        self.filter.is_empty() && self.tag.is_empty() && self.shard.planned().is_none()
+    }
+
     fn selected(&self) -> Filter {
         Filter::new(&self.filter).with_tags(&self.tag)
     }

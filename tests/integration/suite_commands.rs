@@ -88,6 +88,20 @@ fn a_command_whose_output_has_no_known_format_is_timed_as_a_whole_with_a_note() 
     assert!(!notes(&CONFIG.replace("google-benchmark-json", "whole")));
 }
 
+/// A program that measures itself usually runs for a fixed time, whatever its speed is.
+#[test]
+fn a_command_that_prints_the_time_of_an_operation_in_no_known_format_is_not_timed_as_a_whole() {
+    let world = World::new();
+    for line in ["MyBench.sort  avgt  4  6.948 ± 0.012  us/op", "| 1.3 ns/iter | x |", "done: 12.5 ops/s."] {
+        world.write("bench.sh", format!("echo '{line}'\n"));
+        world.write("benchgate.toml", CONFIG.replace("format = \"google-benchmark-json\"\n", ""));
+        world.run(["run"]).expect_code(20);
+        world.run(["pair", "sh bench.sh", "sh bench.sh", "--max-blocks", "2"]).expect_code(20);
+        world.write("benchgate.toml", CONFIG.replace("google-benchmark-json", "whole"));
+        world.run(["run"]).expect_code(0);
+    }
+}
+
 #[test]
 fn a_build_of_either_side_can_ask_git_for_its_version() {
     let world = World::new();

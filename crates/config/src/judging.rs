@@ -210,7 +210,7 @@ static LIMIT: Section = Section {
         required(
             "benchmark",
             ValueKind::Glob,
-            "Glob over `model/target/function`; it has to match a benchmark of the suite. All matching limits apply.",
+            "Glob over `model/target/function` or `command/row`; it has to match a benchmark of the suite. All matching limits apply.",
         ),
         required("metric", ValueKind::Line, "The metric: `latency`, `vmfb-size`, or another tool's metric."),
         optional(

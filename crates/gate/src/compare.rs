@@ -31,6 +31,9 @@ pub struct CompareOptions {
     /// Number of fatal rows that share the error budget, if these runs are only a part of a suite; 0 to count
     /// the rows of these runs.
     pub suite_rows: u32,
+    /// True if the runs have all benchmarks of the suite, so that a name of the policy that none of them has is a
+    /// mistake.
+    pub whole_suite: bool,
     /// True if this program measured both runs just now, so that impossible times come from a disturbed host
     /// and not from a forged file.
     pub measured_here: bool,
@@ -136,7 +139,11 @@ fn compared(
     if !options.looking {
         limits::judge(&mut rows, &pairs, head, &rules, policy.alpha);
     }
-    let cut = lints.iter().find(|lint| lint.code == LintCode::TruncatedInput);
+    if options.whole_suite {
+        let unmatched = rules::unmatched(policy, [base, head]);
+        lints.extend(unmatched.into_iter().map(|why| Lint::new(LintCode::UnmatchedPolicy, why)));
+    }
+    let cut = lints.iter().find(|lint| withholds_green(lint));
     for row in &mut rows {
         rules::withhold(row);
         withhold_green(row, cut);
@@ -384,10 +391,14 @@ fn decide_all(
     effects
 }
 
-/// Turns passes into inconclusive rows: a truncated result may have lost a regression, so none of its rows
-/// may pass, not even those that need no statistics.
+fn withholds_green(lint: &Lint) -> bool {
+    matches!(lint.code, LintCode::TruncatedInput | LintCode::UnmatchedPolicy)
+}
+
+/// Turns passes into inconclusive rows: a truncated result may have lost a regression, and a policy with an unknown
+/// name didn't judge one, so no row may pass, not even those that need no statistics.
 fn withhold_green(row: &mut Row, cut: Option<&Lint>) {
-    let cut = row.lints.iter().find(|lint| lint.code == LintCode::TruncatedInput).or(cut);
+    let cut = row.lints.iter().find(|lint| withholds_green(lint)).or(cut);
     if let Some(lint) = cut
         && matches!(row.verdict, Verdict::Pass | Verdict::Improved)
     {

@@ -5,7 +5,7 @@
 
 use benchgate_core::model::{
     ARCHITECTURE, Benchmark, Lint, LintCode, Metric, MetricSeries, Process, Series, SideName, Summary, Unit,
-    Verification, Workload,
+    Workload,
 };
 use benchgate_stats::describe;
 
@@ -20,7 +20,6 @@ pub fn lints(base: &Benchmark, head: &Benchmark, together: bool) -> Vec<Lint> {
         [base, head] => together.then(|| (base.unwrap_or("unknown"), head.unwrap_or("unknown"))),
     };
     let other_code = other_code.filter(|(base, head)| base != head);
-    let is_gone = dispatches_nothing(head) && !dispatches_nothing(base) && !has_verified_outputs(head);
     let (base, head) = match (recorded(base), recorded(head)) {
         (Some(base), Some(head)) => (base, head),
         (None, None) => return other_axis(base, head).into_iter().collect(),
@@ -33,10 +32,6 @@ pub fn lints(base: &Benchmark, head: &Benchmark, together: bool) -> Vec<Lint> {
         _ => return Vec::new(),
     };
     let mut differing = Vec::new();
-    if is_gone {
-        differing
-            .push("a module that dispatches nothing, and no outputs that show that it is right".to_owned());
-    }
     if base.inputs_sha256 != head.inputs_sha256 {
         differing.push("other inputs".to_owned());
     }
@@ -74,18 +69,6 @@ pub fn lints(base: &Benchmark, head: &Benchmark, together: bool) -> Vec<Lint> {
         _ => return Vec::new(),
     };
     vec![Lint::new(LintCode::Fp64ReferenceChanged, detail)]
-}
-
-/// Returns whether the compiler left nothing of the program for the device. Without outputs to compare, the program may
-/// have been removed because nothing uses its result.
-fn dispatches_nothing(side: &Benchmark) -> bool {
-    let count = side.metric(&Metric::DISPATCH_COUNT.name).map(|found| &found.series);
-    matches!(count, Some(Series::Exact(count)) if *count == 0.0)
-}
-
-fn has_verified_outputs(side: &Benchmark) -> bool {
-    let compared = |found: &Verification| !found.outputs.is_empty() || !found.against_base.is_empty();
-    side.verification.as_ref().is_some_and(compared)
 }
 
 /// Returns whether head's outputs were compared with a reference that base's outputs were not compared with.

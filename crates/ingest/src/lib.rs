@@ -33,7 +33,7 @@ use std::borrow::Cow;
 pub use build::MOST_BENCHMARKS;
 pub use cargo_bench::{check_criterion, describe_criterion};
 pub use compiled_code::{CompiledCode, Executable, Unassembled, executables, unnumbered};
-pub use detect::{FileContent, content, detect, unrecognised};
+pub use detect::{FileContent, content, detect, time_of_an_operation, unrecognised};
 pub use export::{Appended, ExportFormat, ExportedRun, appended, export, format_that_keeps};
 pub use format::Format;
 pub use google_benchmark::metric_name;

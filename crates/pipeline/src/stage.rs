@@ -234,24 +234,6 @@ pub(super) struct Outputs {
     pub(super) answer: Option<String>,
 }
 
-/// The reason why a function's outputs can't be compared with the other side's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Incomparable {
-    TooLong,
-    NotTensors,
-    Random,
-}
-
-impl Incomparable {
-    pub(super) const fn as_str(self) -> &'static str {
-        match self {
-            Self::TooLong => "the tool printed more than benchgate reads",
-            Self::NotTensors => "they can't be read as tensors",
-            Self::Random => "two calls with the same inputs return different ones",
-        }
-    }
-}
-
 /// The calls of a benchmark's function.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Calls {
@@ -260,7 +242,7 @@ pub(super) struct Calls {
     /// Its outputs, until both sides are available, if they are compared with the other side's.
     pub(super) outputs: Option<Outputs>,
     /// The reason why they can't be compared, if there is no reference either.
-    pub(super) incomparable: Option<Incomparable>,
+    pub(super) incomparable: Option<&'static str>,
     /// True if the inputs of a later call differed from those of the first one.
     pub(super) had_other_inputs: bool,
 }

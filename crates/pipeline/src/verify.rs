@@ -25,8 +25,7 @@ use super::later_calls::{self, LaterCalls};
 use super::plan::PlannedBenchmark;
 use super::slots::Priority;
 use super::stage::{
-    Caller, Calls, Incomparable, Outputs, PreparedSource, StageError, StageFailure, StageOutput, StageReport,
-    Staged,
+    Caller, Calls, Outputs, PreparedSource, StageError, StageFailure, StageOutput, StageReport, Staged,
 };
 use super::{PipelineError, diagnostics};
 
@@ -333,11 +332,11 @@ async fn steady_outputs(
     first: &Finished,
     folder: &Path,
     command: impl Fn(&[TensorFile]) -> Command,
-) -> Staged<Result<Vec<TensorFile>, Incomparable>> {
+) -> Staged<Result<Vec<TensorFile>, &'static str>> {
     let is_known = known.is_some();
     let results = known.unwrap_or_else(|| result_types(first));
     if !is_known && first.stdout_truncated {
-        return Ok(Err(Incomparable::TooLong));
+        return Ok(Err("the tool printed more than benchgate reads"));
     }
     let [once, twice] = ["a", "b"].map(|call| places(folder, call, &results));
     for outputs in [&once, &twice] {
@@ -346,11 +345,11 @@ async fn steady_outputs(
     let (a, b) = match (tensors(&once), tensors(&twice)) {
         (Ok(a), Ok(b)) => (a, b),
         (Err(run @ StageError::Run(_)), _) | (_, Err(run @ StageError::Run(_))) => return Err(run),
-        _ => return Ok(Err(Incomparable::NotTensors)),
+        _ => return Ok(Err("they can't be read as tensors")),
     };
     let checks = numerics::against_base(&a, &b, &[], &planned.tolerances());
     let same = checks.iter().all(|check| check.code == VerifyCode::Pass);
-    Ok(if same { Ok(once) } else { Err(Incomparable::Random) })
+    Ok(if same { Ok(once) } else { Err("two calls with the same inputs return different ones") })
 }
 
 /// Compares outputs with the reference. If the reference can't be read, the stage fails: this mistake in the
@@ -468,8 +467,8 @@ pub(super) fn compare_sides(sides: &mut [PreparedSide<'_>]) -> Result<(), Pipeli
         let both = partner.calls.outputs.take().zip(prepared.calls.outputs.take());
         let Some((base_outputs, head_outputs)) = both else { continue };
         if let Some(why) = partner.calls.incomparable {
-            if !identical && why != Incomparable::Random {
-                let why = format!("base's outputs can't be compared with head's: {}", why.as_str());
+            if !identical {
+                let why = format!("base's outputs can't be compared with head's: {why}");
                 prepared.lints.push(Lint::new(LintCode::VacuousReference, why));
             }
             continue;
@@ -498,7 +497,7 @@ pub(super) fn compare_sides(sides: &mut [PreparedSide<'_>]) -> Result<(), Pipeli
         verification.model_changed = !same_model(&head_outputs, &base_outputs);
         if let Some(why) = prepared.calls.incomparable {
             if !identical {
-                let why = format!("head's outputs can't be compared with base's: {}", why.as_str());
+                let why = format!("head's outputs can't be compared with base's: {why}");
                 verification.against_base =
                     vec![OutputCheck { index: 0, code: VerifyCode::Fail, divergence: None, why: Some(why) }];
             }
@@ -511,7 +510,11 @@ pub(super) fn compare_sides(sides: &mut [PreparedSide<'_>]) -> Result<(), Pipeli
         let tolerances = prepared.planned.tolerances();
         verification.against_base = numerics::against_base(&head, &base, &exact, &tolerances);
         let is_unreferenced = verification.code.has_no_reference() && verification.outputs.is_empty();
-        if is_unreferenced && let Some(why) = numerics::vacuous_base(&base, &tolerances) {
+        let nothing = || base.is_empty() && head.is_empty() && !identical;
+        let vacuous = numerics::vacuous_base(&base, &tolerances).or_else(|| {
+            nothing().then(|| "the function returns nothing, so its work can't be verified".to_owned())
+        });
+        if is_unreferenced && let Some(why) = vacuous {
             prepared.lints.push(Lint::new(LintCode::VacuousReference, why));
         }
         let others = [&head_outputs.with_others, &base_outputs.with_others];

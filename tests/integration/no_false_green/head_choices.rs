@@ -298,13 +298,38 @@ fn outputs_of_a_type_without_a_reference_are_compared_or_not_green() {
 }
 
 #[test]
-fn a_head_of_which_the_compiler_leaves_nothing_is_not_green() {
-    for (count, code) in [("dispatch-count=0", 11), ("dispatch-count=1", 0)] {
+fn outputs_that_prove_nothing_are_not_green() {
+    let mut codes = Vec::new();
+    for (base, head) in [
+        ("no-output=1", "no-output=1"),
+        ("random-output=1", "random-output=1"),
+        ("random-output=1", "output=1,2,3"),
+        ("output=NaN,NaN,NaN", "output=NaN,NaN,NaN"),
+        ("output=NaN,NaN,NaN", "output=1,2,3"),
+    ] {
         let (suite, repository) = repository();
         edit(&suite, "expected = [\"data/y.npy\"]", "");
-        suite.source("a", &["latency-us=1000", "no-output=1"]);
+        suite.source("a", &["latency-us=1000", base]);
         policy_on_main(&suite, &repository, "");
-        suite.source("a", &["latency-us=10", "no-output=1", count]);
+        suite.source("a", &["latency-us=500", "revision=2", head]);
+        codes.push(gate_main(&suite, &[]).code);
+    }
+    assert_eq!(codes, [11, 11, 11, 11, 13].map(Some));
+}
+
+#[test]
+fn an_output_without_a_number_does_not_excuse_the_others() {
+    let floats = |values: [f32; 3]| npy(&values);
+    for (head, code) in [([1.0, 2.0, 3.0], 0), ([1.0, 2.5, 3.0], 13)] {
+        let (suite, repository) = repository();
+        edit(&suite, "expected = [\"data/y.npy\"]", "");
+        let outputs = "output-file=data/nan.npy,data/out.npy";
+        suite.world.write("data/nan.npy", floats([f32::NAN; 3]));
+        suite.world.write("data/out.npy", floats([1.0, 2.0, 3.0]));
+        suite.source("a", &["latency-us=1000", outputs]);
+        policy_on_main(&suite, &repository, "");
+        suite.source("a", &["latency-us=500", "revision=2", outputs]);
+        suite.world.write("data/out.npy", floats(head));
         gate_main(&suite, &[]).expect_code(code);
     }
 }

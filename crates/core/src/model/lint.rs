@@ -209,6 +209,9 @@ lint_codes! {
         cut, or the program that wrote the file crashed, failed or was interrupted.",
         "Read the tool's log for a crash or a failed test and measure again; if nothing is missing, end the last \
         line with a newline.";
+    UnmatchedPolicy "unmatched-policy" Inconclusive,
+        "The policy requires something of benchmarks or metrics that the suite does not have, so it was not judged.",
+        "Correct the name: a row of a command is called `COMMAND/ROW`.";
     DroppedMetric "dropped-metric" Note,
         "An additional metric of this row has values that are not measurements, and was left out.",
         "No action is needed if only the latency matters; otherwise look at the tool's log.";
@@ -249,7 +252,7 @@ lint_codes! {
         last layer hides every fault.";
     Stateful "stateful" Inconclusive Benchmark,
         "The program keeps state from one call to the next, so the timed calls may differ from the verified one.",
-        "Pass the state in as inputs and out as outputs, or split the function into one that sets up the state and one that is timed.";
+        "Pass the state in as inputs and out as outputs, and keep functions that set up state out of the module.";
     LessAccurate "less-accurate" Note,
         "Head's outputs are within the tolerance, but clearly less accurate than base's.",
         "Look at what the compiler traded for speed (reduced precision, approximated functions); to fail \

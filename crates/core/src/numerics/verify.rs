@@ -61,7 +61,7 @@ pub fn verify(
 }
 
 /// Compares head's outputs with base's. Base is the reference; `exact` is the same computation in fp64, or
-/// empty. If the numbers of outputs differ, the first missing one counts as different.
+/// empty. Outputs without a finite element agree if they are equal, although they prove nothing. If the numbers of outputs differ, the first missing one counts as different.
 pub fn against_base(
     head: &[Tensor],
     base: &[Tensor],
@@ -69,6 +69,9 @@ pub fn against_base(
     tolerances: &[NumericsTolerance],
 ) -> Vec<OutputCheck> {
     let of_pair = |(index, (head, base)): (usize, (&Tensor, &Tensor))| {
+        if head.is_same_without_finite(base) {
+            return OutputCheck { index, code: VerifyCode::Pass, divergence: None, why: None };
+        }
         let found = check(index, head, base, exact.get(index), tolerances);
         // `check` describes every difference as one from "the reference".
         OutputCheck { why: found.why.map(|why| why.replace("the reference", "base's output")), ..found }
@@ -89,7 +92,9 @@ pub fn against_base(
 
 /// Returns why agreement with base's outputs proves nothing if they are the only reference.
 pub fn vacuous_base(base: &[Tensor], tolerances: &[NumericsTolerance]) -> Option<String> {
-    let why = all_vacuous(base, tolerances)?.into_iter().next()?;
+    let found: Option<Vec<String>> =
+        base.iter().map(|output| nan(output).or_else(|| vacuous(output, tolerances))).collect();
+    let why = found?.into_iter().next()?;
     Some(format!("base's outputs are the only references, and they prove nothing; output 0: {why}"))
 }
 
@@ -106,11 +111,11 @@ pub fn vacuous(reference: &Tensor, tolerances: &[NumericsTolerance]) -> Option<S
     if reference.is_empty() {
         return Some("the reference has no element".to_owned());
     }
-    let values = reference.to_f64();
-    if values.iter().all(|value| value.is_nan()) {
+    if nan(reference).is_some() {
         // The check of such an output fails with its own message.
         return None;
     }
+    let values = reference.to_f64();
     let agrees = |with: &Tensor| check(0, with, reference, None, tolerances).code == VerifyCode::Pass;
     let one_number = || {
         (values.len() > 1 && agrees(&reference.splat(median_at(&values))))
@@ -135,6 +140,11 @@ pub fn vacuous(reference: &Tensor, tolerances: &[NumericsTolerance]) -> Option<S
         return Some("the reference's elements are so small that zeros would agree with it".to_owned());
     }
     one_number()
+}
+
+fn nan(output: &Tensor) -> Option<String> {
+    let is_nan = !output.is_empty() && output.to_f64().iter().all(|value| value.is_nan());
+    is_nan.then(|| "every element is NaN".to_owned())
 }
 
 /// Returns the index of the median of the finite elements.

@@ -396,7 +396,9 @@ fn kept_state(base: &ObservedProcess, head: &ObservedProcess) -> Option<Lint> {
     if let Some(path) = only {
         let path = shown(&path.to_string_lossy());
         return other_work(format!(
-            "head's processes read `{path}`, which was written during the run; base's processes don't read it"
+            "head's processes read `{path}`, which was written during the run; base's processes don't read it{}",
+            // Base's checkout is read-only, so pytest writes its cache only for head.
+            if path.contains(".pytest_cache") { " (`pytest -p no:cacheprovider` writes no such file)" } else { "" }
         ));
     }
     let both = by_head

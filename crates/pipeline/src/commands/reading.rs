@@ -126,6 +126,13 @@ pub(super) fn needs_format(command: &PreparedCommand, finished: &Finished, outpu
 
 /// Treats the process itself as one benchmark, with a finding if it printed something that may be its result.
 fn unread(command: &PreparedCommand, finished: &Finished, bytes: &[u8]) -> Result<CommandOutput, String> {
+    // Such a program usually runs until its time is over, so that the time of its process shows nothing.
+    if let Some(word) = benchgate_ingest::time_of_an_operation(&String::from_utf8_lossy(bytes)) {
+        return Err(format!(
+            "the command prints times of its own (`{word}`) in no known format, so the time of its process may show \
+             nothing: let it write a known format, or time whole processes (`format = \"whole\"`, `pair --whole`)"
+        ));
+    }
     let mut output = whole(command, finished)?;
     // `pair` says in its report that it timed whole processes.
     if command.rows == CommandRows::BelowCommand && !bytes.trim_ascii().is_empty() {
