@@ -30,13 +30,37 @@ pub fn of_context(context: &Context) -> Vec<Lint> {
         );
         lints.push(Lint::new(LintCode::HostOverloaded, detail));
     }
-    if context.library_build_type.as_deref().is_some_and(|build| build.eq_ignore_ascii_case("debug")) {
+    if is_debug(context) {
         lints.push(Lint::new(LintCode::DebugBuild, "the benchmark library is a debug build"));
     }
     if context.cpu_scaling_enabled == Some(true) {
         lints.push(Lint::new(LintCode::CpuScaling, "frequency scaling is enabled"));
     }
     lints
+}
+
+fn is_debug(context: &Context) -> bool {
+    context.library_build_type.as_deref().is_some_and(|build| build.eq_ignore_ascii_case("debug"))
+}
+
+/// Returns the finding that one side was measured with a debug build and the other was not: the program was probably
+/// built like the library.
+fn other_build(base: &Run, head: &Run) -> Option<Lint> {
+    let side = match [base, head].map(|run| is_debug(&run.context)) {
+        [true, false] => SideName::Base,
+        [false, true] => SideName::Head,
+        _ => return None,
+    };
+    let detail = format!("only the benchmark library of {side} is a debug build");
+    Some(Lint::new(LintCode::WorkloadChanged, detail))
+}
+
+/// Factor by which two statements of a clock may differ: a tool may state the clock of the moment.
+const OTHER_CLOCK: f64 = 1.1;
+
+/// Returns whether two clocks, in any unit, differ so much that they explain a change of the time.
+pub fn is_other_clock(base: f64, head: f64) -> bool {
+    (base / head).max(head / base) > OTHER_CLOCK
 }
 
 /// Returns the finding that two different tools wrote the results: one times a whole process and the other a
@@ -92,6 +116,7 @@ pub fn of_runs(base: &Run, head: &Run) -> Vec<Lint> {
     }
     lints.extend(testbeds(base, head));
     lints.extend(other_tool(base, head));
+    lints.extend(other_build(base, head));
     if let (Some(base), Some(head)) = (&base.toolchain, &head.toolchain)
         && base != head
     {
@@ -158,8 +183,15 @@ fn testbeds(base: &Run, head: &Run) -> Option<Lint> {
     // benchgate's fingerprint identifies a kind of machine; if it is complete, the host's name adds no information.
     let is_own = base.session.is_some() || head.session.is_some();
     match (&base.context.host_name, &head.context.host_name) {
-        (Some(base), Some(head)) if base != head && !(is_own && fingerprints.is_some()) => {
-            Some(Lint::new(LintCode::OtherHost, format!("{base} / {head}")))
+        (Some(one), Some(two)) if one != two && !(is_own && fingerprints.is_some()) => {
+            let clocks = base.context.mhz_per_cpu.zip(head.context.mhz_per_cpu);
+            let hosts = format!("{one} / {two}");
+            Some(match clocks.filter(|(base, head)| is_other_clock(*base, *head)) {
+                Some((base, head)) => {
+                    Lint::new(LintCode::TestbedMismatch, format!("{hosts}, {base:.0} / {head:.0} MHz"))
+                }
+                None => Lint::new(LintCode::OtherHost, hosts),
+            })
         }
         _ => chips,
     }

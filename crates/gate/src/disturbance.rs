@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use benchgate_core::model::{
-    Benchmark, BenchmarkName, Consequence, Lint, LintCode, Run, SideName, Telemetry, counted,
+    Benchmark, BenchmarkName, Consequence, DEVICE_CLOCK, Lint, LintCode, Run, SideName, Telemetry, counted,
 };
 use benchgate_stats::describe::lopsided;
 
@@ -132,6 +132,15 @@ pub fn of_row(base: &Benchmark, head: &Benchmark, measured: Measured) -> Vec<Lin
         lints.extend(drift(&measured.of_side(side), &benchmark.telemetry));
     }
     lints
+}
+
+/// Returns the finding that the device's clock, as the tool measured it, differs between the sides.
+pub fn clocks(base: &Benchmark, head: &Benchmark) -> Option<Lint> {
+    let clock = |side: &Benchmark| Some(series::described(side.metric(DEVICE_CLOCK)?)?.location);
+    let (base, head) = clock(base).zip(clock(head))?;
+    let detail =
+        || format!("the device's clock was {:.2} GHz at base, {:.2} GHz at head", base / 1e9, head / 1e9);
+    context::is_other_clock(base, head).then(|| Lint::new(LintCode::Throttled, detail()))
 }
 
 /// Returns the note that other programs used the processors in most processes of a benchmark, on both sides.

@@ -128,6 +128,7 @@ pub fn drafts(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_
     let accuracy = accuracy::lints(base, head);
     let mut asked = workload::lints(base, head, session.together);
     asked.extend(accuracy::quality_lints(base, head, rules));
+    asked.extend(disturbance::clocks(base, head));
     let disturbed =
         disturbance::of_row(base, head, Measured::new(session.together, session.history.is_some()));
     let untimed = untimed(pair, (base, head), session, rules);

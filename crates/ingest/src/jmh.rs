@@ -87,6 +87,22 @@ fn benchmark(entry: JmhEntry) -> Benchmark {
     let mut benchmark = Benchmark::new(name);
     benchmark.labels.insert("mode".to_owned(), entry.mode);
     benchmark.labels.extend(entry.params.into_iter().flatten());
+    // Flags of the virtual machine, except for paths, and its build decide how fast any program is.
+    let is_flag = |word: &&String| {
+        ["-X", "-ea", "-enableassertions"].iter().any(|start| word.starts_with(start))
+            && !word.contains(['/', '\\'])
+    };
+    let flags = entry
+        .jvm_args
+        .as_ref()
+        .map(|words| words.iter().filter(is_flag).cloned().collect::<Vec<_>>().join(" "));
+    let build = entry.vm_version.as_ref().map(|version| {
+        let debug = ["fastdebug", "slowdebug"].into_iter().find(|build| version.contains(build));
+        debug.unwrap_or("release").to_owned()
+    });
+    for (label, value) in [("jvm-flags", flags), ("jvm-build", build)] {
+        benchmark.labels.extend(value.map(|value| (label.to_owned(), value)));
+    }
     let environment = [
         ("jvm", entry.jvm),
         ("jvmArgs", entry.jvm_args.map(|words| words.join(" "))),

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use serde::Deserialize;
 
 use benchgate_core::model::{
-    Benchmark, Better, Lint, LintCode, Metric, Outcome, Quality, Run, Stage, Summary, Unit,
+    Benchmark, Better, DEVICE_CLOCK, Lint, LintCode, Metric, Outcome, Quality, Run, Stage, Summary, Unit,
 };
 
 use super::build::{ByName, carried, fail, own_metric, summary, testbed};
@@ -185,7 +185,7 @@ fn benchmark(entry: &str, state: &State, devices: &HashMap<i64, &str>) -> Benchm
         return benchmark;
     };
     summary(&mut benchmark, Metric::LATENCY, 1e9, stated);
-    let side: [(&[&str], &'static str, f64, Unit, Better); 4] = [
+    let side: [(&[&str], &'static str, f64, Unit, Better); 5] = [
         (&["nv/cold/time/cpu/mean"], "cpu-wall-time", 1e9, Unit::Nanoseconds, Better::Lower),
         (&["nv/batch/time/gpu/mean"], "batch-gpu-time", 1e9, Unit::Nanoseconds, Better::Lower),
         (
@@ -202,6 +202,7 @@ fn benchmark(entry: &str, state: &State, devices: &HashMap<i64, &str>) -> Benchm
             Unit::PerSecond,
             Better::Higher,
         ),
+        (&["nv/cold/sm_clock_rate/mean"], DEVICE_CLOCK, 1.0, Unit::parse("Hz"), Better::Higher),
     ];
     for (tags, name, scale, unit, better) in side {
         if let Some(mean) = tags.iter().find_map(|tag| value(tag)) {

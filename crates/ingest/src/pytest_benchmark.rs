@@ -30,11 +30,10 @@ struct PytestMachine {
     python_version: Option<String>,
     python_implementation: Option<String>,
     python_compiler: Option<String>,
+    python_build: Option<serde_json::Value>,
     /// Keys that pytest-benchmark writes and benchgate does not need.
     #[serde(rename = "processor")]
     _processor: Option<IgnoredAny>,
-    #[serde(rename = "python_build")]
-    _build: Option<IgnoredAny>,
     #[serde(rename = "python_implementation_version")]
     _implementation_version: Option<IgnoredAny>,
     /// Keys that a hook of the user adds, such as `gpu`.
@@ -51,6 +50,12 @@ impl PytestMachine {
         self.cpu("count")?.as_u64()?.try_into().ok()
     }
 
+    /// Returns the nominal clock or, if it is not stated, that of the moment, in megahertz.
+    fn clock(&self) -> Option<f64> {
+        let stated = |key: &str| self.cpu(key)?.get(0)?.as_f64().filter(|hertz| *hertz > 0.0);
+        Some(stated("hz_advertised").or_else(|| stated("hz_actual"))? * 1e-6)
+    }
+
     /// Returns the interpreter as labels.
     fn environment(&self) -> Result<Vec<(String, String)>, &'static str> {
         let facts = [
@@ -59,7 +64,14 @@ impl PytestMachine {
             ("python_compiler", &self.python_compiler),
         ];
         let facts = facts.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
-        facts.map(|(name, value)| Ok((format!("{ENVIRONMENT}{name}"), carried(value)?.to_owned()))).collect()
+        let facts =
+            facts.map(|(name, value)| Ok((format!("{ENVIRONMENT}{name}"), carried(value)?.to_owned())));
+        // Another version may be the change, but a debug build is slower whatever the change is.
+        let build = self.python_build.as_ref().map(|build| {
+            let build = if build.to_string().contains("debug") { "debug" } else { "release" };
+            Ok(("python-build".to_owned(), build.to_owned()))
+        });
+        facts.chain(build).collect()
     }
 
     fn facts(&self) -> BTreeMap<String, String> {
@@ -151,6 +163,7 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     let context = Context {
         date: file.datetime,
         num_cpus: machine.as_ref().and_then(PytestMachine::cpu_count),
+        mhz_per_cpu: machine.as_ref().and_then(PytestMachine::clock),
         host_name: machine.and_then(|machine| machine.node),
         ..Context::default()
     };

@@ -491,7 +491,8 @@ fn an_overloaded_debug_build_with_scaling_says_so_and_decides_nothing() {
     };
     let comparison = judged(&run(vec![steady("a")]), &head);
     let codes: Vec<LintCode> = comparison.lints.iter().map(|l| l.code).collect();
-    assert_eq!(codes, [LintCode::HostOverloaded, LintCode::DebugBuild, LintCode::CpuScaling]);
+    let of_head = [LintCode::HostOverloaded, LintCode::DebugBuild, LintCode::CpuScaling];
+    assert_eq!(codes, [&of_head[..], &[LintCode::WorkloadChanged]].concat());
     assert_eq!(comparison.rows[0].verdict, Verdict::Inconclusive);
 }
 

@@ -23,6 +23,7 @@ mod history;
 mod kept_state;
 mod keys;
 mod left_out;
+mod machines;
 mod measures;
 mod named_files;
 mod quality;

@@ -181,6 +181,9 @@ pub const JUDGED_BY_OUTPUTS: &str = "outputs";
 /// the code is for.
 pub const ARCHITECTURE: &str = "architecture";
 
+/// Metric of a foreign tool that measures the clock of the device, in hertz.
+pub const DEVICE_CLOCK: &str = "device-clock";
+
 /// Prefix of labels that state the environment in which a foreign tool ran the benchmark: `environment
 /// python`. The tool may be the intended change, so a difference is reported, and the sides stay comparable.
 pub const ENVIRONMENT: &str = "environment ";
