@@ -153,9 +153,16 @@ pub fn gather(
     }
     // An effect of the session on both sides is not a difference between them.
     let by_process = same_session || prior.source != SpreadSource::Default;
-    let sides = [base, head].map(|readings| side(readings, by_process, waiting));
+    let mut sides = [base, head].map(|readings| side(readings, by_process, waiting));
     if sides.iter().any(|side| side.locations.is_empty()) {
         return Err(TooLittle::new("no process", "a side has no process"));
+    }
+    // It is unknown how far a single session lies from the next one of its side, however many the other side has, so
+    // the row is judged like one of two sessions.
+    if !by_process && sides.iter().any(|side| side.locations.len() == 1) {
+        for side in &mut sides {
+            side.locations = describe::median(&side.locations).into_iter().collect();
+        }
     }
     let [base_side, head_side] = sides;
     let enough = base.samples.len().min(head.samples.len()) >= LEAST_FOR_RUNS;

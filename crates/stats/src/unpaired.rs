@@ -181,8 +181,7 @@ fn alone(row: &UnpairedRow, disturbance: f64) -> Option<Found> {
     // Location, its variance, and the degrees of freedom of that variance.
     let of = |side: &SeparateSide, own: Option<Fit>, other: Option<Fit>, prior: &Prior| match (own, other) {
         (Some(own), _) => Some((own.center, variance_of_location(&side.locations, &own), own.df)),
-        // One side has one session and the other several: all are from the same machine, so the others'
-        // spread applies.
+        // One side has one process and the other several: all are of one session, so the others' spread applies.
         (None, Some(other)) if row.known.is_none() => {
             let variance = other.scale * other.scale + side.within * side.within;
             side.locations.first().map(|only| (*only, variance, other.df))

@@ -83,6 +83,33 @@ fn quicker(tool: Tool, edits: &[(&str, Value)]) -> Outcome {
 }
 
 #[test]
+fn one_file_of_a_side_is_one_session_whatever_the_other_side_has() {
+    let sides = |[base, head]: [(usize, f64); 2]| {
+        let world = World::new();
+        write(&world, "base", base.0, |process| google(process, base.1));
+        write(&world, "head", head.0, |process| google(process, head.1));
+        compared(&world)
+    };
+    let many = |typical: f64| (FILES, typical);
+    sides([many(1000.0), many(1000.0)]).expect_code(0);
+    sides([many(1000.0), many(1050.0)]).expect_code(10);
+    // The only session of a side was 5 % slower or faster than others.
+    for pair in [
+        [(1, 1050.0), many(1050.0)],
+        [(1, 950.0), many(1000.0)],
+        [(1, 1050.0), many(1000.0)],
+        [many(1000.0), (1, 1050.0)],
+        [many(1000.0), (1, 950.0)],
+        [many(1000.0), (1, 1000.0)],
+    ] {
+        sides(pair).expect_code(11);
+    }
+    for pair in [[(1, 1000.0), many(2000.0)], [many(1000.0), (1, 2000.0)], [(1, 1000.0), (1, 2000.0)]] {
+        sides(pair).expect_code(10);
+    }
+}
+
+#[test]
 fn no_head_whose_files_state_another_clock_is_green() {
     let mut greens = Greens::default();
     for tool in [google, pytest, nvbench] as [Tool; 3] {
