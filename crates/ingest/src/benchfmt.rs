@@ -29,6 +29,12 @@ pub(super) fn is_result(line: &str) -> bool {
         && words.next().is_some_and(|word| word.contains('/'))
 }
 
+/// Returns whether the line has the values of a result, but not its name.
+fn is_nameless(line: &str) -> bool {
+    let words = line.split_ascii_whitespace().skip(2);
+    words.take(1).any(|unit| unit.ends_with("/op")) && is_result(&format!("Benchmark {line}"))
+}
+
 /// The result lines with one name.
 #[derive(Default)]
 struct BenchfmtRows {
@@ -70,6 +76,12 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
                     if within.any(|(at, _)| is_result(&line.text[at..])) {
                         return Err(line_fault(line.number, "a result that is not at the start of its line"));
                     }
+                    if is_nameless(line.text) {
+                        return Err(line_fault(
+                            line.number,
+                            "a result without a name at the start of its line",
+                        ));
+                    }
                     skipped.extend(of_framework(line.text, "--- SKIP: ").map(|name| config.in_package(name)));
                     logging = of_framework(line.text, "--- BENCH: ")
                         .map(|name| config.in_package(name))
@@ -93,8 +105,9 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
             },
         };
         let rest: Vec<&str> = words.collect();
-        // If the benchmark logs something, its name is first printed alone.
-        if why.is_none() && rest.is_empty() && line.terminated {
+        // With `-v`, the name is first printed alone. The name of a result ends with a tab, so a tab at the end of the
+        // line shows that the benchmark printed something between its name and its values.
+        if why.is_none() && rest.is_empty() && line.terminated && !line.text.ends_with('\t') {
             continue;
         }
         // The log may have several runs.

@@ -1,6 +1,6 @@
 //! Facts that a file of another tool states about all of its rows.
 
-use super::foreign::none_is_green;
+use super::foreign::{compared, none_is_green};
 
 #[test]
 fn no_configuration_line_of_a_go_benchmark_that_differs_is_green() {
@@ -14,6 +14,33 @@ fn no_configuration_line_of_a_go_benchmark_that_differs_is_green() {
         ("1000\t100.6 ns/op", "1000\t1.2 MB/s"),
     ];
     none_is_green("Go's text", go, &edits);
+}
+
+#[test]
+fn no_benchmark_of_go_that_prints_between_its_name_and_its_values_is_lost() {
+    let row = |name: &str, time: &str| format!("{name}-2   \t   14300\t       {time} ns/op\n");
+    let rows = |name: &str| ["935.5", "936.1", "934.9"].map(|time| row(name, time)).concat();
+    let log = |rows_of_b: &str| {
+        format!("goos: linux\npkg: x\n{}{rows_of_b}PASS\nok  \tx\t1.0s\n", rows("BenchmarkA"))
+    };
+    let honest = log(&rows("BenchmarkB"));
+    none_is_green(
+        "Go's text",
+        &honest,
+        &[
+            ("BenchmarkB-2   \t   14300", "BenchmarkB-2   \t\n--- starting with N=1\n   14300"),
+            ("BenchmarkB-2   \t   14300", "BenchmarkB-2\n--- starting with N=1\n   14300"),
+            ("BenchmarkB-2   \t   14300", "BenchmarkB-2   \t\nN=1    14300"),
+            ("BenchmarkB-2   \t   14300", "BenchmarkB-2   \tN=1\n   14300"),
+        ],
+    );
+    let printed = honest.replace("BenchmarkB-2   \t", "BenchmarkB-2   \t\n--- starting with N=1\n");
+    compared(&printed, &printed.replace("93", "94")).expect_code(21);
+    // With `-v`, the name is printed alone before the row, also that of a benchmark of which only some parts run.
+    let verbose = log(&format!("BenchmarkB\n\n--- starting with N=1\n{}", rows("BenchmarkB")));
+    compared(&verbose, &format!("{verbose}\n")).expect_code(0);
+    let in_parts = log(&format!("BenchmarkB\nBenchmarkB/n=1\n{}BenchmarkC\n", rows("BenchmarkB/n=1")));
+    compared(&in_parts, &format!("{in_parts}\n")).expect_code(0);
 }
 
 #[test]
