@@ -38,6 +38,26 @@ pub fn family(name: &str) -> String {
     format!("{}*{}", &name[..start], &name[last + 1..])
 }
 
+/// Returns whether two names differ only in that the first says head, or new, where the second says base, or old.
+pub fn are_swapped(first: &str, second: &str) -> bool {
+    let names = [first, second].map(|name| name.to_ascii_lowercase());
+    // A side of a run.json is selected on purpose.
+    let paths = names.each_ref().map(|name| name.trim_end_matches("#head").trim_end_matches("#base"));
+    let [first, second] = paths.map(parts);
+    let is_swapped = |one: &str, two: &str| {
+        [("head", "base"), ("new", "old")].iter().any(|(head, base)| {
+            let rest = |part: &str, word: &str| part.strip_suffix(word).map(str::to_owned);
+            rest(one, head)
+                .zip(rest(two, base))
+                .is_some_and(|(one, two)| one == two && !one.ends_with(char::is_alphanumeric))
+        })
+    };
+    let differing: Vec<_> = first.iter().zip(&second).filter(|(one, two)| one != two).collect();
+    first.len() == second.len()
+        && !differing.is_empty()
+        && differing.iter().all(|(one, two)| is_swapped(one, two))
+}
+
 /// The command that compares the two benchmarks of a single result; `None` if it does not have exactly two.
 pub fn split_command(path: &str, run: &Run) -> Option<String> {
     let [base, head] = run.benchmarks.as_slice() else { return None };
@@ -223,6 +243,30 @@ mod tests {
             &["base.json", "head-1.json", "head-2.json"],
         ] {
             assert_eq!(expanded_patterns(&strings(columns)), None, "{columns:?}");
+        }
+    }
+
+    #[test]
+    fn names_of_the_sides_in_the_wrong_order_are_swapped() {
+        for (first, second) in [
+            ("head.json", "base.json"),
+            ("results/head", "results/base"),
+            ("'head-*.json'", "'base-*.json'"),
+            ("New/a.json", "old/a.json"),
+            ("new/head-1.json", "old/base-1.json"),
+        ] {
+            assert!(are_swapped(first, second), "{first} {second}");
+            assert!(!are_swapped(second, first), "{second} {first}");
+        }
+        for (first, second) in [
+            ("run.json#head", "run.json#base"),
+            ("renew.json", "reold.json"),
+            ("new/base.json", "old/head.json"),
+            ("head.json", "head.json"),
+            ("head-1.json", "base-2.json"),
+            ("head/a.json", "base/b.json"),
+        ] {
+            assert!(!are_swapped(first, second), "{first} {second}");
         }
     }
 

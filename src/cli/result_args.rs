@@ -8,7 +8,7 @@ use crate::ingest::Format;
 use super::inputs::{self, LoadedRun};
 use super::rendering::RunFileArgs;
 use super::select::SelectArgs;
-use super::{CliError, choices};
+use super::{CliError, choices, guesses};
 
 /// Options of every command that reads results.
 #[derive(Debug, Clone, clap::Args)]
@@ -68,6 +68,12 @@ impl PairArgs {
         } else {
             (self.base.clone(), self.head.clone())
         };
+        if let (Some(base), Some(head)) = (&self.base_file, &self.head_file)
+            && guesses::are_swapped(base, head)
+        {
+            return Err(CliError::usage(format!("{base} was given as the base, and {head} as the head"))
+                .hint("swap the arguments; if the order is intended, use `--base-file` and `--head-file`"));
+        }
         let format = self.source.format_in;
         if select.splits_one() && head.is_empty() {
             let loaded = inputs::load_side(&inputs::expand(&base)?, format)?;

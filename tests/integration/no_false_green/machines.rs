@@ -150,3 +150,17 @@ fn no_head_whose_files_state_another_kind_of_build_is_green() {
     greens.check("JMH: another build", &quicker(jmh, &[("/0/vmVersion", json!("17-internal-fastdebug"))]));
     greens.none(5);
 }
+
+#[test]
+fn arguments_whose_names_are_swapped_are_refused() {
+    let world = World::new();
+    write(&world, "base", FILES, |process| google(process, 1000.0));
+    write(&world, "head", FILES, |process| google(process, 1050.0));
+    let refused = world.run(["compare", "head-*.json", "base-*.json"]).expect_code(2);
+    insta::assert_snapshot!(refused.stderr, @"
+    error: head-*.json was given as the base, and base-*.json as the head
+    hint: swap the arguments; if the order is intended, use `--base-file` and `--head-file`
+    ");
+    let named = ["compare", "--base-file", "head-*.json", "--head-file", "base-*.json"];
+    world.run(named).expect_code(0);
+}
