@@ -1,17 +1,20 @@
 //! Guesses at what the user meant when two results don't fit together: one sentence each, with the command to
 //! use.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use regex::escape;
 
-use crate::model::{Run, Series, counted};
+use crate::model::{Lint, LintCode, Run, Series, counted};
 use crate::process::shell_word;
 
 use super::select::renamed;
 
 /// Results measured less than this apart belong to one comparison, in which either side may come first.
 const NOT_TOGETHER: jiff::SignedDuration = jiff::SignedDuration::from_mins(5);
+
+/// The maximum number of lost files that are named.
+const MOST_NUMBERS: usize = 6;
 
 /// The maximum number of unmatched names that are compared with each other; more would take too long.
 const MOST_NAMES: usize = 200;
@@ -56,6 +59,27 @@ pub fn are_swapped(first: &str, second: &str) -> bool {
     first.len() == second.len()
         && !differing.is_empty()
         && differing.iter().all(|(one, two)| is_swapped(one, two))
+}
+
+/// The finding that both sides consist of numbered files, and head lacks some numbers of base's although higher ones
+/// follow: a tool that fails writes no file.
+pub fn lost_files(base: &[&str], head: &[&str]) -> Option<Lint> {
+    let [base, head] = [numbers(base)?, numbers(head)?];
+    let lost: Vec<u64> = base.difference(&head).copied().filter(|at| Some(at) < head.last()).collect();
+    let shown: Vec<String> = lost.iter().take(MOST_NUMBERS).map(u64::to_string).collect();
+    (head.is_subset(&base) && !lost.is_empty()).then(|| {
+        let more = if lost.len() > shown.len() { ", …" } else { "" };
+        let detail = format!("base has files with the numbers {}{more}, and head has none", shown.join(", "));
+        Lint::new(LintCode::IncompleteJoin, detail)
+    })
+}
+
+/// The numbers of files whose names are otherwise equal.
+fn numbers(names: &[&str]) -> Option<BTreeSet<u64>> {
+    let first = family(names.first()?);
+    let (before, after) = first.rsplit_once('*')?;
+    let number = |name: &&str| name.strip_prefix(before)?.strip_suffix(after)?.parse().ok();
+    names.iter().map(number).collect()
 }
 
 /// The command that compares the two benchmarks of a single result; `None` if it does not have exactly two.
@@ -267,6 +291,26 @@ mod tests {
             ("head/a.json", "base/b.json"),
         ] {
             assert!(!are_swapped(first, second), "{first} {second}");
+        }
+    }
+
+    #[test]
+    fn a_number_that_only_heads_files_lack_is_lost() {
+        let names = |side: &str, numbers: &[u64]| -> Vec<String> {
+            numbers.iter().map(|at| format!("3/{side}-{at:02}.json")).collect()
+        };
+        let lost = |base: &[u64], head: &[u64]| {
+            let (base, head) = (names("base", base), names("head", head));
+            let [base, head] = [&base, &head].map(|side| side.iter().map(String::as_str).collect::<Vec<_>>());
+            lost_files(&base, &head).map(|lint| lint.detail)
+        };
+        let detail = "base has files with the numbers 2, 9, and head has none".to_owned();
+        assert_eq!(lost(&[1, 2, 3, 9, 10], &[1, 3, 10]), Some(detail));
+        // Sides that are numbered otherwise, that have another number of files, or of which base lacks a file.
+        for (base, head) in
+            [(&[1, 3, 5][..], &[2, 4, 6][..]), (&[1, 2, 3], &[1, 2]), (&[1, 3], &[1, 2, 3]), (&[1], &[1])]
+        {
+            assert_eq!(lost(base, head), None);
         }
     }
 

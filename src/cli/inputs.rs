@@ -269,6 +269,8 @@ pub fn load_pair(
     if let ([both], []) = (base.as_slice(), head.as_slice()) {
         return load_both(both, format);
     }
+    let [of_base, of_head] = [&base, &head].map(|side| side.iter().map(Input::path).collect::<Vec<_>>());
+    let lost = guesses::lost_files(&of_base, &of_head);
     std::thread::scope(|scope| {
         // Reading takes most of the time when two large files are compared, so both sides are read at once.
         let load_base = || load_side(&base, format);
@@ -282,7 +284,9 @@ pub fn load_pair(
             Err(_) => load_base(),
         };
         // If both sides fail, the base's error is reported, no matter which side was faster.
-        Ok((base?, head?))
+        let (base, mut head) = (base?, head?);
+        head.run.lints.extend(lost);
+        Ok((base, head))
     })
 }
 

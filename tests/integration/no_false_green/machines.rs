@@ -152,6 +152,21 @@ fn no_head_whose_files_state_another_kind_of_build_is_green() {
 }
 
 #[test]
+fn no_head_that_lacks_a_numbered_file_of_base_is_green() {
+    let world = World::new();
+    let side = |side: &str| write(&world, side, FILES + 2, |process| google(process, 1000.0));
+    side("base");
+    side("head");
+    compared(&world).expect_code(0);
+    std::fs::remove_file(world.work().join("head-05.json")).unwrap();
+    let mut greens = Greens::default();
+    let outcome = compared(&world);
+    assert!(outcome.stdout.contains("incomplete-join"), "{}", outcome.said());
+    greens.check("a lost file", &outcome);
+    greens.none(1);
+}
+
+#[test]
 fn arguments_whose_names_are_swapped_are_refused() {
     let world = World::new();
     write(&world, "base", FILES, |process| google(process, 1000.0));

@@ -232,7 +232,7 @@ lint_codes! {
         "Some blocks of a paired session lack processes of one side, so the schedule is incomplete.",
         "Measure again; don't edit or merge run files by hand.";
     IncompleteJoin "incomplete-join" Inconclusive Benchmark,
-        "Some of the joined files have no row of this name.",
+        "Some of the joined files have no row of this name, or a numbered file is missing.",
         "Check that every process ran to its end.";
     UnpinnedWorkers "unpinned-workers" Note Measuring,
         "A CPU target used every processor of the host, so the host's own work affects the times.",
