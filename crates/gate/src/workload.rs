@@ -9,6 +9,8 @@ use benchgate_core::model::{
 };
 use benchgate_stats::describe;
 
+use super::series;
+
 /// Returns findings about differences between the work of the two sides. Results of tools that do not record
 /// it are accepted, but in a session that measured both sides, either both must record it or neither.
 pub fn lints(base: &Benchmark, head: &Benchmark, together: bool) -> Vec<Lint> {
@@ -93,8 +95,22 @@ pub fn model_changed(base: &Benchmark, head: &Benchmark) -> bool {
 fn other_axis(base: &Benchmark, head: &Benchmark) -> Option<Lint> {
     let axis = base.differing_preparation(head).or_else(|| base.differing_axis(head));
     let axis = axis.or_else(|| difference(base, head));
-    let axis = axis.or_else(|| other_statistics(base, head))?;
+    let axis = axis.or_else(|| other_statistics(base, head)).or_else(|| empty_loop(base, head))?;
     Some(Lint::new(LintCode::WorkloadChanged, format!("the sides differ in {axis}")))
+}
+
+/// Time of a call, in nanoseconds, that a few cycles take, and the factor by which base's must exceed it to show that
+/// a call did something.
+const EMPTY_CALL: (f64, f64) = (1.0, 20.0);
+
+/// Returns the difference if a call of base does something and one of head takes no longer than an empty loop: the
+/// compiler may have removed what was to be timed.
+fn empty_loop(base: &Benchmark, head: &Benchmark) -> Option<String> {
+    let (empty, factor) = EMPTY_CALL;
+    let time = |side: &Benchmark| Some(series::described(side.metric(&Metric::LATENCY.name)?)?.location);
+    let (base, head) = time(base).zip(time(head))?;
+    (head < empty && base > factor * head.max(empty))
+        .then(|| format!("the work of a call: {base:.0} / {head:.2} ns, which an empty loop takes"))
 }
 
 /// Returns the difference between the statistics of which a metric's sides consist: a mean is not compared with a

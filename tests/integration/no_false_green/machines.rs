@@ -167,6 +167,21 @@ fn no_head_that_lacks_a_numbered_file_of_base_is_green() {
 }
 
 #[test]
+fn no_head_whose_loop_is_empty_is_green() {
+    let mut greens = Greens::default();
+    let sides = |base: f64, head: f64| {
+        let world = World::new();
+        write(&world, "base", FILES, |process| google(process, base));
+        write(&world, "head", FILES, |process| google(process, head));
+        compared(&world)
+    };
+    sides(0.3, 0.25).expect_code(0);
+    sides(4.0, 0.6).expect_code(0);
+    greens.check("3 µs", &sides(3000.0, 0.25));
+    greens.none(1);
+}
+
+#[test]
 fn arguments_whose_names_are_swapped_are_refused() {
     let world = World::new();
     write(&world, "base", FILES, |process| google(process, 1000.0));
