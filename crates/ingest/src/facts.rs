@@ -237,7 +237,7 @@ const LABEL_UNITS: &str = "kb mb gb tb kib mib gib tib flop kflop mflop gflop tf
     op kop mop gop ops kops mops gops hz khz mhz ghz";
 
 /// Returns the words of a label that are equal in all runs of one experiment: its numbers, units, versions, hashes and
-/// paths are left out.
+/// paths are left out, but not shapes such as `8x512x512`.
 pub(super) fn label_words(label: &str) -> String {
     let is_kept = |word: &String| {
         let rest = word.strip_prefix('v').unwrap_or(word);
@@ -245,19 +245,23 @@ pub(super) fn label_words(label: &str) -> String {
         let hash = word.strip_prefix('g').unwrap_or(word);
         let is_hash = hash.len() > 6 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
         let is_unit = time_unit(word).is_some() || is_in(LABEL_UNITS, word);
-        !rest.starts_with(|c: char| c.is_ascii_digit()) && word.len() > 1 && !is_hash && !is_unit
+        let is_size = |size: &str| !size.is_empty() && size.bytes().all(|byte| byte.is_ascii_digit());
+        let is_shape = word.contains('x') && word.split('x').all(is_size);
+        is_shape || !rest.starts_with(|c: char| c.is_ascii_digit()) && word.len() > 1 && !is_hash && !is_unit
     };
     let texts = label.split_whitespace().filter(|text| !is_place(text));
     texts.flat_map(words).map(str::to_lowercase).filter(is_kept).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the numbers in a label that state how right the result is: `accuracy 0.93`, `err=1e-6`.
+/// Returns the numbers in a label that state how right the result is, or how much work is done: `accuracy 0.93`,
+/// `err=1e-6`, `batch=64`.
 pub(super) fn label_quality(label: &str) -> Vec<(String, f64)> {
     let texts: Vec<&str> = label
         .split(|c: char| c.is_whitespace() || "=:,;()".contains(c))
         .filter(|text| !text.is_empty())
         .collect();
-    let pairs = texts.windows(2).filter_map(|pair| Some((pair[0].to_owned(), quality(pair[0], pair[1])?)));
+    let stated = |name: &str, value: &str| Quality::of_name(name).and_then(|_| number(value));
+    let pairs = texts.windows(2).filter_map(|pair| Some((pair[0].to_owned(), stated(pair[0], pair[1])?)));
     pairs.collect()
 }
 

@@ -194,3 +194,27 @@ fn arguments_whose_names_are_swapped_are_refused() {
     let named = ["compare", "--base-file", "head-*.json", "--head-file", "base-*.json"];
     world.run(named).expect_code(0);
 }
+
+#[test]
+fn no_label_of_google_benchmark_that_states_other_work_is_green() {
+    let base = "batch=64, seq_len 2048, 8x512x512, 12.5 GFLOPS, v1.2";
+    let compared = |head: &str| {
+        let world = World::new();
+        for (side, label) in [("base", base), ("head", head)] {
+            write(&world, side, FILES, |process| {
+                let mut file = google(process, 1000.0);
+                for row in file["benchmarks"].as_array_mut().unwrap() {
+                    row["label"] = json!(label);
+                }
+                file
+            });
+        }
+        compared(&world)
+    };
+    compared(&base.replace("12.5", "12.75").replace("v1.2", "v1.3")).expect_code(0);
+    let mut greens = Greens::default();
+    for (from, to) in [("batch=64", "batch=1"), ("seq_len 2048", "seq_len 16"), ("8x512x512", "1x64x64")] {
+        greens.check(to, &compared(&base.replace(from, to)));
+    }
+    greens.none(3);
+}

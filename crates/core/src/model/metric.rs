@@ -317,6 +317,24 @@ const WORK: &[&str] = &[
     "row",
     "columns",
     "cols",
+    "images",
+    "frames",
+    "prompt tokens",
+    "generated tokens",
+    "context len",
+    "context length",
+    "width",
+    "height",
+    "channels",
+    "resolution",
+    "dim",
+    "hidden size",
+    "epochs",
+    "records",
+    "documents",
+    "points",
+    "particles",
+    "cells",
 ];
 /// Words before and after such a name that don't change its meaning: `num_items`, `row_count`, `rows/op`.
 const BEFORE_WORK: &str = "num n number nr of";
@@ -424,7 +442,8 @@ mod tests {
             ("checksum output_hash", Quality::Checksum),
             (
                 "n elements batch batchSize seq_len tokens rows items num_items n_items numElements item_count pixels \
-                 input_size rows/op elements_per_call",
+                 input_size rows/op elements_per_call images num_frames prompt_tokens context_len width channels hidden_size epochs \
+                 records points particles",
                 Quality::Work,
             ),
         ] {
