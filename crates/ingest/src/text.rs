@@ -188,6 +188,32 @@ const PROBLEMS: &[&str] = &[
     "level=error",
     "[fail]",
     "assertion failed",
+    "assert failed",
+    "cannot open",
+    "can't open",
+    "could not open",
+    "failed to open",
+    "unable to open",
+    "no cuda-capable device",
+    "driver version is insufficient",
+    "core dumped",
+    "segfault",
+    "permission denied",
+    "connection refused",
+    "quota exceeded",
+    "deadline exceeded",
+    "license expired",
+    "no benchmarks matched",
+    "failed to match any benchmarks",
+    "0 items processed",
+    "processed 0 items",
+    "not implemented",
+    "unimplemented",
+    "aborting",
+    "did not converge",
+    "nan encountered",
+    "invalid value encountered",
+    "running on cpu",
     "command not found",
     ": not found",
     "no such file or directory",
@@ -195,7 +221,7 @@ const PROBLEMS: &[&str] = &[
 
 /// Words, in lower case, that begin a message about an error: at the start of a line or after the name of a program or
 /// place.
-const MESSAGES: [&str; 4] = ["error: ", "fatal: ", "fatal error: ", "fail: "];
+const MESSAGES: [&str; 5] = ["error: ", "fatal: ", "fatal error: ", "fail: ", "usage: "];
 
 /// Words that mark a line of a log as an error, if they are written like this.
 const MARKS: [&str; 6] = ["ERROR", "FATAL", "MISMATCH", "FAILED", "panicked", "Error:"];
@@ -282,11 +308,16 @@ pub(super) fn stated_problem(line: &str) -> Option<&'static str> {
     let is_none = |part: &str| {
         lower.split_once(part).is_some_and(|(before, after)| {
             let rest = after.trim_matches([':', '=', '.', ' ']);
+            let before_end = before.len();
             let before: Vec<&str> = before.split_whitespace().collect();
             // A zero is a count if it begins a part of the line; `rank 0` is a name.
             let is_count = |at: usize| at == 0 || before[at - 1].ends_with([',', ';', ':', '.', '(']);
             let mut last_two = (0..before.len()).rev().take(2);
-            before.last().is_some_and(|last| ["no", "without", "zero"].contains(last))
+            // `100 items processed`
+            let is_part = part.starts_with('0')
+                && lower[..before_end].ends_with(|c: char| c.is_ascii_digit() || ",.".contains(c));
+            is_part
+                || before.last().is_some_and(|last| ["no", "without", "zero", "not", "never"].contains(last))
                 || last_two.any(|at| before[at] == "0" && is_count(at))
                 || ["0", "no", "none", "false"].contains(&rest)
         })
@@ -299,11 +330,19 @@ pub(super) fn stated_problem(line: &str) -> Option<&'static str> {
         !first.starts_with(|c: char| c.is_ascii_digit() || "+-.<>~±≤(".contains(c))
             && !["", "none", "no", "nan", "inf", "n/a", "null", "false"].contains(&rest.trim())
     };
+    // `ValueError: bad shape`
+    let is_begun = |message: &str, before: &str| {
+        let is_class =
+            message == "error: " && line.get(before.len()..).is_some_and(|rest| rest.starts_with('E'));
+        before.is_empty()
+            || before.ends_with(": ")
+            || is_class && before.bytes().all(|byte| byte.is_ascii_alphabetic())
+    };
     let begun = || {
         MESSAGES.iter().copied().find(|message| {
             lower
                 .split_once(*message)
-                .is_some_and(|(before, rest)| (before.is_empty() || before.ends_with(": ")) && is_text(rest))
+                .is_some_and(|(before, rest)| is_begun(message, before) && is_text(rest))
         })
     };
     // `0 passed, 3 failed`
@@ -516,6 +555,21 @@ mod tests {
             "benchmark timed out",
             "** On entry to DGEMM parameter number 8 had an illegal value",
             "panicked at src/main.rs:3",
+            "tool: cannot open input.bin",
+            "no CUDA-capable device is detected",
+            "core dumped",
+            "segfault at 0",
+            "./bench: Permission denied",
+            "could not open shared object file",
+            "tool: license expired, exiting",
+            "no benchmarks matched the filter",
+            "0 items processed",
+            "processed 0 items",
+            "gemm is not implemented",
+            "aborting",
+            "ValueError: bad shape",
+            "usage: tool [--size N] FILE",
+            "GPU not available, running on CPU",
         ] {
             assert!(!problems(line).is_empty(), "{line}");
         }
@@ -542,6 +596,15 @@ mod tests {
             "validation error: 0.05",
             "12:03:05,123 failed over to B",
             "PASSED 10 FAILED 0",
+            "100 items processed",
+            "processed 100 items",
+            "no segfault",
+            "permission denied: 0",
+            "0 requests not implemented",
+            "not aborting on the first error",
+            "usage: 12 %",
+            "memory usage: low",
+            "maxError: 3.0",
         ] {
             assert!(problems(line).is_empty(), "{line}");
         }
