@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use benchgate_core::model::{
-    Benchmark, Consequence, Context, Lint, LintCode, Run, SideName, Subject, Testbed, excerpt,
+    Benchmark, Consequence, Context, Lint, LintCode, Metric, Run, Series, SideName, Subject, Testbed, excerpt,
 };
 
 use super::evidence::{Evidence, SpreadSource};
@@ -126,6 +126,7 @@ pub fn of_runs(base: &Run, head: &Run) -> Vec<Lint> {
         );
         lints.push(Lint::new(LintCode::ToolchainMismatch, detail));
     }
+    lints.extend(lost_repetitions(base, head));
     lints.extend(environments(base, head));
     // Foreign tools only know the commit of the folder in which they ran.
     if let (None, None, Some(commit)) = (&base.session, &head.session, &base.commit)
@@ -138,6 +139,40 @@ pub fn of_runs(base: &Run, head: &Run) -> Vec<Lint> {
 
 /// Maximum number of characters of a commit in a finding.
 const LONGEST_COMMIT: usize = 48;
+
+/// Returns the finding that a file of head has fewer repetitions of a benchmark than base's files, although another of
+/// its files or benchmarks has as many: tables don't state how many there should be, and a crash leaves whole rows.
+fn lost_repetitions(base: &Run, head: &Run) -> Option<Lint> {
+    let is_table =
+        |run: &Run| matches!(&*run.origin.format, "google-benchmark-csv" | "google-benchmark-console");
+    let counts = |side: &Benchmark| -> Vec<usize> {
+        match side.metric(&Metric::LATENCY.name).map(|found| &found.series) {
+            Some(Series::Processes(processes)) => {
+                processes.iter().map(|process| process.samples.len()).collect()
+            }
+            _ => Vec::new(),
+        }
+    };
+    if !is_table(base) || !is_table(head) {
+        return None;
+    }
+    let of_base = base.by_name();
+    let pairs: Vec<(&Benchmark, usize, Vec<usize>)> = head
+        .benchmarks
+        .iter()
+        .filter_map(|head| Some((head, *counts(of_base.get(&head.name)?).iter().min()?, counts(head))))
+        .collect();
+    let is_kept =
+        pairs.iter().any(|(_, wanted, found)| *wanted > 1 && found.iter().any(|count| count >= wanted));
+    let lost = pairs.iter().find_map(|(head, wanted, found)| {
+        let fewest = found.iter().min().filter(|fewest| *fewest < wanted)?;
+        Some((head, wanted, fewest))
+    });
+    let (head, wanted, fewest) = lost.filter(|_| is_kept)?;
+    let detail =
+        format!("head: a file has {fewest} repetitions of {}, base's files have {wanted}", head.name);
+    Some(Lint::new(LintCode::TruncatedInput, detail))
+}
 
 /// Returns the finding that foreign tools state other environments for some benchmarks. The interpreter or
 /// the flags of a virtual machine may be what changed.

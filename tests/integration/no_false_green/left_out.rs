@@ -3,6 +3,9 @@
 use serde_json::Value;
 
 use crate::github::red::Red;
+use crate::harness::World;
+
+use super::{FAIL_ON, Greens};
 
 #[test]
 fn a_red_result_from_which_blocks_are_left_out_is_never_green() {
@@ -65,4 +68,46 @@ fn a_red_result_from_which_blocks_are_left_out_is_never_green() {
     keep(&mut run, &[0, 1], |block| block == 0);
     let greens = red.greens(&[("base's digests".to_owned(), same), ("and one block".to_owned(), run)]);
     assert!(greens.is_empty(), "{}", greens.join("\n"));
+}
+
+/// Google Benchmark's tables have no last line, and a crash in the last benchmark leaves whole rows.
+#[test]
+fn no_table_that_lost_its_last_repetitions_is_green() {
+    let csv = |at: usize, kept: usize| {
+        let row = |index: usize| {
+            let name = if index < 5 { "BM_a" } else { "BM_b" };
+            let time = 100.0 + 0.01 * ((index * 7 + at * 5) % 13) as f64 + 1e-4 * at as f64;
+            format!("\"{name}\",1000,{time},{time},ns,,,,,\n")
+        };
+        let rows: String = (0..kept).map(row).collect();
+        format!(
+            "name,iterations,real_time,cpu_time,time_unit,bytes_per_second,items_per_second,label,error_occurred,error_message\n{rows}"
+        )
+    };
+    let console = |at: usize, kept: usize| {
+        let row = |index: usize| {
+            let name = if index < 5 { "BM_a" } else { "BM_b" };
+            let time = 1000 + (index * 7 + at * 5) % 13;
+            format!("{name:<20} {time} ns {time} ns 1000\n")
+        };
+        let rows: String = (0..kept).map(row).collect();
+        format!("Running ./bench\nBenchmark                 Time             CPU   Iterations\n{rows}")
+    };
+    let judged = |table: &dyn Fn(usize, usize) -> String, kept: &dyn Fn(usize) -> usize| {
+        let world = World::new();
+        for at in 0..6 {
+            world.write(&format!("base-{at}"), table(at, 10));
+            world.write(&format!("head-{at}"), table(at + 20, kept(at)));
+        }
+        world.run(["compare", "base-?", "head-?", "--between-cv", "0.1%", "--fail-on", FAIL_ON])
+    };
+    let tables: [(&str, &dyn Fn(usize, usize) -> String); 2] = [("CSV", &csv), ("console", &console)];
+    let mut greens = Greens::default();
+    for (name, table) in tables {
+        let honest = judged(table, &|_| 10);
+        assert_eq!(honest.code, Some(0), "{name}: {}", honest.said());
+        greens.check(&format!("{name}: one file"), &judged(table, &|at| if at == 3 { 8 } else { 10 }));
+        greens.check(&format!("{name}: all files"), &judged(table, &|_| 8));
+    }
+    greens.none(4);
 }
