@@ -293,9 +293,9 @@ const SCORES: &str = "accuracy score scores psnr snr f1 bleu rouge auc recall io
     success succeeded successful ok valid validated verified correct matches matched allclose converged";
 const CHECKSUMS: &str = "checksum checksums crc crc32 digest";
 
-/// Names of numbers that determine how much work is done. `size`, `bytes`, `count`, `nodes`, `ops` and `nnz` are missing,
-/// because they also name results that an improvement makes smaller: the nodes that a search visits, the operations
-/// after a fusion.
+/// Names of numbers that determine how much work is done. `size`, `bytes`, `count`, `nodes`, `ops`, `steps`, `calls`,
+/// `flops`, `depth`, `queries`, `messages` and `nnz` are missing, because they also name results that an improvement
+/// makes smaller: the nodes that a search visits, the operations after a fusion.
 const WORK: &[&str] = &[
     "n",
     "items",
@@ -313,6 +313,9 @@ const WORK: &[&str] = &[
     "seq len",
     "sequence length",
     "tokens",
+    "generated tokens",
+    "context len",
+    "context length",
     "rows",
     "row",
     "columns",
@@ -323,6 +326,20 @@ const WORK: &[&str] = &[
     "generated tokens",
     "context len",
     "context length",
+    "samples",
+    "epochs",
+    "timesteps",
+    "records",
+    "events",
+    "documents",
+    "entries",
+    "transactions",
+    "points",
+    "particles",
+    "vertices",
+    "triangles",
+    "rays",
+    "keys",
     "width",
     "height",
     "channels",
@@ -335,9 +352,17 @@ const WORK: &[&str] = &[
     "points",
     "particles",
     "cells",
+    "layers",
+    "heads",
+    "hidden",
+    "dims",
+    "m",
+    "k",
+    "threads",
+    "workers",
 ];
 /// Words before and after such a name that don't change its meaning: `num_items`, `row_count`, `rows/op`.
-const BEFORE_WORK: &str = "num n number nr of";
+const BEFORE_WORK: &str = "num n number nr of input prompt";
 const AFTER_WORK: &str = "count per op iter iteration call";
 
 /// Names whose capitals don't begin words, and names without them.
@@ -443,7 +468,7 @@ mod tests {
             (
                 "n elements batch batchSize seq_len tokens rows items num_items n_items numElements item_count pixels \
                  input_size rows/op elements_per_call images num_frames prompt_tokens context_len width channels hidden_size epochs \
-                 records points particles",
+                 records points particles num_threads n_samples m k",
                 Quality::Work,
             ),
         ] {
@@ -455,7 +480,7 @@ mod tests {
             branch-misses gc.alloc.rate.norm bytes_per_second iterations precision depth validation_s pass hits loss_scale inf/s inf_per_sec \
             matches/s crc32_per_second acc_cycles bad_speculation score
             error_tolerance hash_collisions size code_size hash_s bytes count nodes B/op allocs/op items_per_s items/s ns/op op \
-            num_threads n_size opsize flops output_items bitems iter_count";
+            n_size opsize flops output_items bitems iter_count";
         for name in measured.split_ascii_whitespace() {
             assert_eq!(Quality::of_name(name), None, "{name}");
         }
