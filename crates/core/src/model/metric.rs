@@ -323,10 +323,6 @@ const WORK: &[&str] = &[
     "images",
     "frames",
     "prompt tokens",
-    "generated tokens",
-    "context len",
-    "context length",
-    "samples",
     "epochs",
     "timesteps",
     "records",
@@ -346,11 +342,6 @@ const WORK: &[&str] = &[
     "resolution",
     "dim",
     "hidden size",
-    "epochs",
-    "records",
-    "documents",
-    "points",
-    "particles",
     "cells",
     "layers",
     "heads",
@@ -468,7 +459,7 @@ mod tests {
             (
                 "n elements batch batchSize seq_len tokens rows items num_items n_items numElements item_count pixels \
                  input_size rows/op elements_per_call images num_frames prompt_tokens context_len width channels hidden_size epochs \
-                 records points particles num_threads n_samples m k",
+                 records points particles num_threads m k",
                 Quality::Work,
             ),
         ] {

@@ -398,7 +398,11 @@ fn kept_state(base: &ObservedProcess, head: &ObservedProcess) -> Option<Lint> {
         return other_work(format!(
             "head's processes read `{path}`, which was written during the run; base's processes don't read it{}",
             // Base's checkout is read-only, so pytest writes its cache only for head.
-            if path.contains(".pytest_cache") { " (`pytest -p no:cacheprovider` writes no such file)" } else { "" }
+            if path.contains(".pytest_cache") {
+                " (`pytest -p no:cacheprovider` writes no such file)"
+            } else {
+                ""
+            }
         ));
     }
     let both = by_head
