@@ -250,7 +250,8 @@ fn judged(
     let options = CompareOptions {
         today: runtime::today(),
         suite_rows,
-        whole_suite: args.measure.is_whole_suite(),
+        // A bundle may have been packed with a filter.
+        whole_suite: args.measure.is_whole_suite() && !matches!(args.halves.half(), Half::FromVerify(_)),
         measured_here: true,
         ..CompareOptions::default()
     };

@@ -67,9 +67,9 @@ pub fn lost_files(base: &[&str], head: &[&str]) -> Option<Lint> {
     let [base, head] = [numbers(base)?, numbers(head)?];
     let lost: Vec<u64> = base.difference(&head).copied().filter(|at| Some(at) < head.last()).collect();
     let shown: Vec<String> = lost.iter().take(MOST_NUMBERS).map(u64::to_string).collect();
-    (head.is_subset(&base) && !lost.is_empty()).then(|| {
+    (head.len() > 1 && head.is_subset(&base) && !lost.is_empty()).then(|| {
         let more = if lost.len() > shown.len() { ", …" } else { "" };
-        let detail = format!("base has files with the numbers {}{more}, and head has none", shown.join(", "));
+        let detail = format!("no file has the number {}{more}, but base has these files", shown.join(", "));
         Lint::new(LintCode::IncompleteJoin, detail)
     })
 }

@@ -89,7 +89,7 @@ pub fn judge(file: RunFile, label: &str, known: &TrustedInputs<'_>) -> Result<Co
     let expected = renamed(pipeline::expected(config), &file)?;
     check(&file, config, &expected, commits, *reported)?;
     let (base, head) = inputs::both_sides(file, label)?;
-    let options = CompareOptions { today: today.clone(), ..CompareOptions::default() };
+    let options = CompareOptions { today: today.clone(), whole_suite: true, ..CompareOptions::default() };
     Ok(compare_untrusted(&base, &head, &expected, policy, &options))
 }
 

@@ -31,8 +31,7 @@ pub struct CompareOptions {
     /// Number of fatal rows that share the error budget, if these runs are only a part of a suite; 0 to count
     /// the rows of these runs.
     pub suite_rows: u32,
-    /// True if the runs have all benchmarks of the suite, so that a name of the policy that none of them has is a
-    /// mistake.
+    /// True if the runs have all benchmarks of the suite, so that a limit of another name is a mistake.
     pub whole_suite: bool,
     /// True if this program measured both runs just now, so that impossible times come from a disturbed host
     /// and not from a forged file.
@@ -140,13 +139,13 @@ fn compared(
         limits::judge(&mut rows, &pairs, head, &rules, policy.alpha);
     }
     if options.whole_suite {
-        let unmatched = rules::unmatched(policy, [base, head]);
+        let unmatched = rules::unmatched_limits(policy, [base, head]);
         lints.extend(unmatched.into_iter().map(|why| Lint::new(LintCode::UnmatchedPolicy, why)));
     }
-    let cut = lints.iter().find(|lint| withholds_green(lint));
+    let withholding = lints.iter().find(|lint| withholds_green(lint));
     for row in &mut rows {
         rules::withhold(row);
-        withhold_green(row, cut);
+        withhold_green(row, withholding);
         waive(row, &rules);
         row.typical = row.values_to_show(ShownSides::of_row(row, &session));
     }
@@ -397,9 +396,9 @@ fn withholds_green(lint: &Lint) -> bool {
 
 /// Turns passes into inconclusive rows: a truncated result may have lost a regression, and a policy with an unknown
 /// name didn't judge one, so no row may pass, not even those that need no statistics.
-fn withhold_green(row: &mut Row, cut: Option<&Lint>) {
-    let cut = row.lints.iter().find(|lint| withholds_green(lint)).or(cut);
-    if let Some(lint) = cut
+fn withhold_green(row: &mut Row, of_session: Option<&Lint>) {
+    let withholding = row.lints.iter().find(|lint| withholds_green(lint)).or(of_session);
+    if let Some(lint) = withholding
         && matches!(row.verdict, Verdict::Pass | Verdict::Improved)
     {
         row.reason = Reason::Unusable(lint.clone());

@@ -174,8 +174,8 @@ fn lost_repetitions(base: &Run, head: &Run) -> Option<Lint> {
     Some(Lint::new(LintCode::TruncatedInput, detail))
 }
 
-/// Returns the finding that foreign tools state other environments for some benchmarks. The interpreter or
-/// the flags of a virtual machine may be what changed.
+/// Returns the finding that foreign tools state other environments for some benchmarks. The interpreter may be what
+/// changed.
 fn environments(base: &Run, head: &Run) -> Option<Lint> {
     /// Maximum number of differences in a finding.
     const MOST: usize = 6;

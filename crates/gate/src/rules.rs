@@ -54,6 +54,25 @@ pub fn unmatched(policy: &Policy, runs: [&Run; 2]) -> Vec<String> {
     metrics.chain(limits).chain(overrides).collect()
 }
 
+/// Returns the limits that match no benchmark of a whole suite, in words. Benchmarks count under their old names too. A
+/// command that failed printed no rows, and another machine's limits may be about benchmarks that only that one has.
+pub fn unmatched_limits(policy: &Policy, runs: [&Run; 2]) -> Vec<String> {
+    let benchmarks = || runs.into_iter().flat_map(|run| &run.benchmarks);
+    if !benchmarks().all(|benchmark| benchmark.outcome.is_ok()) {
+        return Vec::new();
+    }
+    let names: Vec<&str> = benchmarks()
+        .flat_map(|it| [Some(it.name.as_str()), it.labels.get(RENAMED_FROM).map(String::as_str)])
+        .flatten()
+        .collect();
+    let limits = policy.limits.iter().filter(|limit| limit.testbed.is_none());
+    let unmatched = limits.filter(|limit| {
+        let glob = BenchmarkGlob::new(&limit.benchmark);
+        !names.iter().any(|name| glob.matches(name))
+    });
+    unmatched.map(|limit| format!("the [[limit]] of `{}` matches no benchmark", limit.benchmark)).collect()
+}
+
 /// A policy with its globs compiled.
 pub struct Rules<'a> {
     policy: &'a Policy,

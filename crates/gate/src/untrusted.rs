@@ -187,9 +187,19 @@ fn absent(
             .as_ref()
             .is_some_and(|check| fails(check) || !claims(check) || !check.outputs.is_empty())
     };
-    // Without its own reference, a model's outputs are compared with base's.
+    // Without its own reference, a model's outputs are compared with base's. Equal modules whose outputs differ from call
+    // to call are not.
+    let is_random = |check: &Verification| {
+        let code_of_base = base.verification.as_ref().map(|of_base| of_base.code);
+        check.code == VerifyCode::NondeterministicEagerRun
+            && code_of_base == Some(check.code)
+            && status::same_module(base, head)
+    };
     let is_compared = |check: &Verification| {
-        !check.code.has_no_reference() || !check.outputs.is_empty() || !check.against_base.is_empty()
+        !check.code.has_no_reference()
+            || is_random(check)
+            || !check.outputs.is_empty()
+            || !check.against_base.is_empty()
     };
     let is_unknown = expected.printed.is_none()
         && expected.is_timed

@@ -248,16 +248,18 @@ pub fn content(bytes: &[u8]) -> FileContent {
 pub fn time_of_an_operation(text: &str) -> Option<&str> {
     const UNITS: [&str; 7] = ["s", "sec", "ms", "us", "µs", "μs", "ns"];
     const OPERATIONS: [&str; 7] = ["op", "ops", "iter", "iters", "iteration", "iterations", "call"];
-    const HEADINGS: [&str; 2] = ["(time in ", "(mean ± "];
-    let is_rate = |word: &&str| {
+    /// Headings of the tables of pytest-benchmark and hyperfine.
+    const HEADINGS: [&str; 2] = ["Name (time in", "Time (mean ± "];
+    let states_time = |word: &&str| {
         let Some((one, other)) = word.split_once('/') else { return false };
-        let of_one = |time: &str, operation: &str| UNITS.contains(&time) && OPERATIONS.contains(&operation);
-        of_one(one, other) || of_one(other, one)
+        // A program with a fixed amount of work may log iterations per second.
+        let is_rate = ["op", "ops"].contains(&one) && UNITS.contains(&other);
+        UNITS.contains(&one) && OPERATIONS.contains(&other) || is_rate
     };
     let words = text.split(|c: char| !(c.is_alphanumeric() || c == '/' || c == '_' || c == '.'));
     let mut words = words
         .map(|word| word.trim_end_matches('.').trim_start_matches(|c: char| c.is_ascii_digit() || c == '.'));
-    words.find(is_rate).or_else(|| HEADINGS.into_iter().find(|heading| text.contains(heading)))
+    words.find(states_time).or_else(|| HEADINGS.into_iter().find(|heading| text.contains(heading)))
 }
 
 /// The kind of a file that is not a result, as far as its bytes show it.

@@ -246,7 +246,8 @@ pub(super) fn label_words(label: &str) -> String {
         let is_hash = hash.len() > 6 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
         let is_unit = time_unit(word).is_some() || is_in(LABEL_UNITS, word);
         let is_size = |size: &str| !size.is_empty() && size.bytes().all(|byte| byte.is_ascii_digit());
-        let is_shape = word.contains('x') && word.split('x').all(is_size);
+        // Two numbers may be the size of a tile, and `0x…` is an address.
+        let is_shape = word.split('x').count() > 2 && word.split('x').all(is_size);
         is_shape || !rest.starts_with(|c: char| c.is_ascii_digit()) && word.len() > 1 && !is_hash && !is_unit
     };
     let texts = label.split_whitespace().filter(|text| !is_place(text));
@@ -261,8 +262,14 @@ pub(super) fn label_quality(label: &str) -> Vec<(String, f64)> {
         .filter(|text| !text.is_empty())
         .collect();
     let stated = |name: &str, value: &str| Quality::of_name(name).and_then(|_| number(value));
-    let pairs = texts.windows(2).filter_map(|pair| Some((pair[0].to_owned(), stated(pair[0], pair[1])?)));
-    pairs.collect()
+    // In `1000 images, 12 ms`, the number after the word is not its own.
+    let is_assigned = |pair: &&[&str]| {
+        let place = |text: &str| text.as_ptr() as usize - label.as_ptr() as usize;
+        let between = &label[place(pair[0]) + pair[0].len()..place(pair[1])];
+        Quality::of_name(pair[0]) != Some(Quality::Work) || between.contains(['=', ':'])
+    };
+    let pairs = texts.windows(2).filter(is_assigned);
+    pairs.filter_map(|pair| Some((pair[0].to_owned(), stated(pair[0], pair[1])?))).collect()
 }
 
 /// Returns the first word of a lower-case text that denies success, except in `no errors`, `0 failed`, `errors: 0`

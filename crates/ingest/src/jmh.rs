@@ -88,14 +88,18 @@ fn benchmark(entry: JmhEntry) -> Benchmark {
     benchmark.labels.insert("mode".to_owned(), entry.mode);
     benchmark.labels.extend(entry.params.into_iter().flatten());
     // Flags of the virtual machine, except for paths, and its build decide how fast any program is.
-    let is_flag = |word: &&String| {
-        ["-X", "-ea", "-enableassertions"].iter().any(|start| word.starts_with(start))
+    let is_flag = |word: &&str| {
+        let files = ["-Xlog", "-XX:StartFlightRecording", "-XX:HeapDumpPath", "-XX:ErrorFile"];
+        (word.starts_with("-X") || word.starts_with("-ea"))
             && !word.contains(['/', '\\'])
+            && !files.iter().any(|start| word.starts_with(start))
     };
-    let flags = entry
-        .jvm_args
-        .as_ref()
-        .map(|words| words.iter().filter(is_flag).cloned().collect::<Vec<_>>().join(" "));
+    let flags = entry.jvm_args.as_ref().map(|words| {
+        let words = words.iter().map(|word| if word == "-enableassertions" { "-ea" } else { word.as_str() });
+        let mut flags: Vec<&str> = words.filter(is_flag).collect();
+        flags.sort_unstable();
+        flags.join(" ")
+    });
     let build = entry.vm_version.as_ref().map(|version| {
         let debug = ["fastdebug", "slowdebug"].into_iter().find(|build| version.contains(build));
         debug.unwrap_or("release").to_owned()

@@ -70,7 +70,7 @@ struct Signature {
     is_async: bool,
 }
 
-/// A function that calls an asynchronous one and waits for it, after the parameters' declarations and names.
+/// Returns the text of a function that calls an asynchronous one and waits for it.
 fn call_and_wait(name: &str, declared: &str, [arguments, from, to]: [&str; 3], results: usize) -> String {
     let fence = "!vm.ref<!hal.fence>";
     let and = if from.is_empty() { "" } else { ", " };

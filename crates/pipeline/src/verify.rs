@@ -467,7 +467,8 @@ pub(super) fn compare_sides(sides: &mut [PreparedSide<'_>]) -> Result<(), Pipeli
         let both = partner.calls.outputs.take().zip(prepared.calls.outputs.take());
         let Some((base_outputs, head_outputs)) = both else { continue };
         if let Some(why) = partner.calls.incomparable {
-            if !identical {
+            let is_unreferenced = |found: &Verification| found.code.has_no_reference();
+            if !identical && prepared.verification.as_ref().is_some_and(is_unreferenced) {
                 let why = format!("base's outputs can't be compared with head's: {why}");
                 prepared.lints.push(Lint::new(LintCode::VacuousReference, why));
             }

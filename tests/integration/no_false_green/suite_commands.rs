@@ -88,6 +88,15 @@ fn what_heads_command_prints_is_never_green_unless_it_is_what_base_prints() {
 }
 
 #[test]
+fn a_limit_of_another_name_than_any_row_withholds_every_pass() {
+    for (benchmark, is_unmatched) in [("BM_a", true), ("micro/BM_A", true), ("micro/BM_a", false)] {
+        let limit = format!("\n[[limit]]\nbenchmark = \"{benchmark}\"\nmetric = \"latency\"\nmax = \"1s\"\n");
+        let comparison = Change::new("rows", &format!("{CONFIG}{limit}")).strictly().json();
+        assert_eq!(comparison.to_string().contains("unmatched-policy"), is_unmatched, "{benchmark}");
+    }
+}
+
+#[test]
 fn a_head_whose_command_is_not_built_or_is_gone_is_never_green() {
     let change = Change::new("rows", CONFIG);
     change.gate().expect_code(0);

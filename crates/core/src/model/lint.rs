@@ -210,8 +210,8 @@ lint_codes! {
         "Read the tool's log for a crash or a failed test and measure again; if nothing is missing, end the last \
         line with a newline.";
     UnmatchedPolicy "unmatched-policy" Inconclusive,
-        "The policy requires something of benchmarks or metrics that the suite does not have, so it was not judged.",
-        "Correct the name: a row of a command is called `COMMAND/ROW`.";
+        "A `[[limit]]` matches no benchmark of the suite, so it was not judged.",
+        "Correct its `benchmark`: a row of a command is called `COMMAND/ROW`.";
     DroppedMetric "dropped-metric" Note,
         "An additional metric of this row has values that are not measurements, and was left out.",
         "No action is needed if only the latency matters; otherwise look at the tool's log.";
@@ -247,9 +247,9 @@ lint_codes! {
         "The outputs of this benchmark were not checked against a reference.",
         "Give the model `expected` outputs, or let the exporter write them.";
     VacuousReference "vacuous-reference" Inconclusive Benchmark,
-        "A constant output would agree with the reference outputs, so agreement with them proves nothing.",
-        "Give the model inputs or weights whose outputs differ from element to element: a zero-initialized \
-        last layer hides every fault.";
+        "The outputs with which head's are compared prove nothing: a constant agrees with them, they differ from call to call, or there are none.",
+        "Give the model inputs or weights whose outputs differ from element to element (a zero-initialized \
+        last layer hides every fault), make random numbers an input, and return the results.";
     Stateful "stateful" Inconclusive Benchmark,
         "The program keeps state from one call to the next, so the timed calls may differ from the verified one.",
         "Pass the state in as inputs and out as outputs, and keep functions that set up state out of the module.";

@@ -321,36 +321,20 @@ const WORK: &[&str] = &[
     "columns",
     "cols",
     "images",
-    "frames",
     "prompt tokens",
-    "epochs",
-    "timesteps",
-    "records",
-    "events",
-    "documents",
-    "entries",
-    "transactions",
-    "points",
     "particles",
-    "vertices",
-    "triangles",
     "rays",
-    "keys",
     "width",
-    "height",
     "channels",
     "resolution",
     "dim",
     "hidden size",
-    "cells",
-    "layers",
     "heads",
     "hidden",
     "dims",
     "m",
     "k",
     "threads",
-    "workers",
 ];
 /// Words before and after such a name that don't change its meaning: `num_items`, `row_count`, `rows/op`.
 const BEFORE_WORK: &str = "num n number nr of input prompt";
@@ -458,8 +442,8 @@ mod tests {
             ("checksum output_hash", Quality::Checksum),
             (
                 "n elements batch batchSize seq_len tokens rows items num_items n_items numElements item_count pixels \
-                 input_size rows/op elements_per_call images num_frames prompt_tokens context_len width channels hidden_size epochs \
-                 records points particles num_threads m k",
+                 input_size rows/op elements_per_call images prompt_tokens context_len width channels \
+                 hidden_size particles num_threads m k",
                 Quality::Work,
             ),
         ] {

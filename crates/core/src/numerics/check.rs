@@ -359,7 +359,8 @@ impl Exactness {
     /// Returns `None` if there is no fp64 reference of this shape, or if the type has no rounding: integers
     /// are either equal or wrong.
     fn measure(output: &Tensor, reference: &Tensor, exact: Option<&Tensor>) -> Option<Self> {
-        let exact = exact.filter(|exact| exact.shape() == reference.shape())?;
+        let exact =
+            exact.filter(|exact| exact.shape() == reference.shape() && exact.complex == reference.complex)?;
         if !matches!(reference.dtype(), DType::F64 | DType::F32 | DType::F16 | DType::Bf16) {
             return None;
         }

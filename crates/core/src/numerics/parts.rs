@@ -69,7 +69,8 @@ pub(super) fn lost_part(
         return None;
     }
     let rounding = if reference.dtype() == DType::F64 { f64::EPSILON } else { f64::from(f32::EPSILON) };
-    let exact = exact.filter(|exact| exact.shape() == reference.shape());
+    let exact =
+        exact.filter(|exact| exact.shape() == reference.shape() && exact.complex == reference.complex);
     let (found, eager) = (output.to_f64(), reference.to_f64());
     let exact = exact.map(Tensor::to_f64);
     let wanted = exact.as_ref().unwrap_or(&eager);

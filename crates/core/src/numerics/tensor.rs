@@ -126,7 +126,13 @@ impl Tensor {
 
     /// Returns the number of elements.
     pub fn len(&self) -> usize {
-        self.shape.iter().product()
+        // Other dimensions may be of any size if one is zero.
+        if self.shape.contains(&0) { 0 } else { self.shape.iter().product() }
+    }
+
+    /// Returns whether there is a single number.
+    pub(super) fn is_one_number(&self) -> bool {
+        self.len() == if self.complex { 2 } else { 1 }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -161,12 +167,17 @@ impl Tensor {
         Self { shape: self.shape.clone(), data: decode(self.dtype(), &bytes), complex: self.complex }
     }
 
-    /// Returns a tensor of the same shape that repeats the element at `at` everywhere.
+    /// Returns a tensor of the same shape that repeats the element at `at` everywhere; for complex numbers, the number of
+    /// which it is a part.
     pub(super) fn splat(&self, at: usize) -> Self {
         fn all<T: Copy>(values: &[T], at: usize) -> Vec<T> {
             values.get(at).map(|value| vec![*value; values.len()]).unwrap_or_default()
         }
-        let data = by_type!(same &self.data, values => all(values, at));
+        fn parts<T: Copy>(values: &[T], at: usize) -> Vec<T> {
+            let number = values.chunks_exact(2).nth(at / 2).unwrap_or_default();
+            number.iter().copied().cycle().take(if number.is_empty() { 0 } else { values.len() }).collect()
+        }
+        let data = by_type!(same &self.data, values => if self.complex { parts(values, at) } else { all(values, at) });
         Self { shape: self.shape.clone(), data, complex: self.complex }
     }
 

@@ -100,7 +100,9 @@ pub(super) fn context(json: &mut Scanner<'_>, run: &mut Run) -> Scan<StatedLabel
                 context.num_cpus =
                     (count.fract() == 0.0 && (1.0..1e6).contains(&count)).then_some(count as u32);
             }
-            "mhz_per_cpu" => context.mhz_per_cpu = Some(json.number()?).filter(|mhz| mhz.is_finite()),
+            "mhz_per_cpu" => {
+                context.mhz_per_cpu = Some(json.number()?).filter(|mhz| mhz.is_finite() && *mhz > 0.0)
+            }
             "cpu_scaling_enabled" => context.cpu_scaling_enabled = Some(json.boolean()?),
             "aslr_enabled" => context.aslr_enabled = Some(json.boolean()?),
             "library_build_type" => context.library_build_type = Some(json.string()?.into_owned()),
