@@ -266,7 +266,9 @@ pub(super) fn label_quality(label: &str) -> Vec<(String, f64)> {
     let is_assigned = |pair: &&[&str]| {
         let place = |text: &str| text.as_ptr() as usize - label.as_ptr() as usize;
         let between = &label[place(pair[0]) + pair[0].len()..place(pair[1])];
-        Quality::of_name(pair[0]) != Some(Quality::Work) || between.contains(['=', ':'])
+        Quality::of_name(pair[0]) != Some(Quality::Work)
+            || between.contains(['=', ':'])
+            || pair[0].contains('_')
     };
     let pairs = texts.windows(2).filter(is_assigned);
     pairs.filter_map(|pair| Some((pair[0].to_owned(), stated(pair[0], pair[1])?))).collect()

@@ -89,10 +89,20 @@ fn benchmark(entry: JmhEntry) -> Benchmark {
     benchmark.labels.extend(entry.params.into_iter().flatten());
     // Flags of the virtual machine, except for paths, and its build decide how fast any program is.
     let is_flag = |word: &&str| {
-        let files = ["-Xlog", "-XX:StartFlightRecording", "-XX:HeapDumpPath", "-XX:ErrorFile"];
+        // Sizes of memory are reported; logs and dumps have names of their own on each side.
+        let others = [
+            "-Xmx",
+            "-Xms",
+            "-Xmn",
+            "-Xss",
+            "-Xlog",
+            "-XX:StartFlightRecording",
+            "-XX:HeapDumpPath",
+            "-XX:ErrorFile",
+        ];
         (word.starts_with("-X") || word.starts_with("-ea"))
             && !word.contains(['/', '\\'])
-            && !files.iter().any(|start| word.starts_with(start))
+            && !others.iter().any(|start| word.starts_with(start))
     };
     let flags = entry.jvm_args.as_ref().map(|words| {
         let words = words.iter().map(|word| if word == "-enableassertions" { "-ea" } else { word.as_str() });
