@@ -304,7 +304,7 @@ mod tests {
             let [base, head] = [&base, &head].map(|side| side.iter().map(String::as_str).collect::<Vec<_>>());
             lost_files(&base, &head).map(|lint| lint.detail)
         };
-        let detail = "base has files with the numbers 2, 9, and head has none".to_owned();
+        let detail = "no file has the number 2, 9, but base has these files".to_owned();
         assert_eq!(lost(&[1, 2, 3, 9, 10], &[1, 3, 10]), Some(detail));
         // Sides that are numbered otherwise, that have another number of files, or of which base lacks a file.
         for (base, head) in

@@ -101,9 +101,8 @@ fn no_table_that_lost_its_last_repetitions_is_green() {
         }
         world.run(["compare", "base-?", "head-?", "--between-cv", "0.1%", "--fail-on", FAIL_ON])
     };
-    let tables: [(&str, &dyn Fn(usize, usize) -> String); 2] = [("CSV", &csv), ("console", &console)];
     let mut greens = Greens::default();
-    for (name, table) in tables {
+    for (name, table) in [("CSV", &csv as &dyn Fn(usize, usize) -> String), ("console", &console)] {
         let honest = judged(table, &|_| 10);
         assert_eq!(honest.code, Some(0), "{name}: {}", honest.said());
         greens.check(&format!("{name}: one file"), &judged(table, &|at| if at == 3 { 8 } else { 10 }));
