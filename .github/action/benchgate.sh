@@ -69,7 +69,7 @@ built() {
         echo "building from source needs Rust $channel: install it, or rustup" >&2
         return 1
     fi
-    sources=$(cd "$source_root" && find Cargo.toml rust-toolchain.toml Cargo.lock build.rs src crates python schemas -type f -print0 2>/dev/null \
+    sources=$(cd "$source_root" && find Cargo.toml rust-toolchain.toml Cargo.lock src crates schemas -type f -print0 2>/dev/null \
         | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum | cut -d ' ' -f 1) || return 1
     folder="${RUNNER_TEMP:?}/benchgate-build/$sources"
     if ! (cd "$folder" 2>/dev/null && sha256sum --check --status --strict benchgate.sha256 2>/dev/null); then

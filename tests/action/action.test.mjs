@@ -438,7 +438,7 @@ test("a configuration below the workspace is found from there", async (t) => {
 });
 
 // What the action has of this repository; its sources are folders that a build would read.
-const SOURCES = ["action.yml", ".github/action", "Cargo.toml", "Cargo.lock", "build.rs", "rust-toolchain.toml"];
+const SOURCES = ["action.yml", ".github/action", "Cargo.toml", "Cargo.lock", "rust-toolchain.toml"];
 
 // How the binary gets there. `curl` and `cargo` are stood in for: nothing here may reach a network.
 async function delivered(t, { sums = "", project = null, served = "", cargo = false, version = "", rustc = "", prepare = () => {}, then = null }) {
@@ -446,7 +446,7 @@ async function delivered(t, { sums = "", project = null, served = "", cargo = fa
   prepare(world);
   const action = path.join(world.folder, "action");
   for (const name of SOURCES) fs.cpSync(path.join(project ?? ROOT, name), path.join(action, name), { recursive: true });
-  for (const name of ["src", "crates", "python", "schemas"]) fs.mkdirSync(path.join(action, name));
+  for (const name of ["src", "crates", "schemas"]) fs.mkdirSync(path.join(action, name));
   fs.appendFileSync(path.join(action, ".github/action/releases.sha256"), sums);
   const bin = path.join(world.folder, "bin");
   fs.mkdirSync(bin);
