@@ -140,7 +140,7 @@ fn compared(
     }
     if options.whole_suite {
         let unmatched = rules::unmatched_limits(policy, [base, head]);
-        lints.extend(unmatched.into_iter().map(|why| Lint::new(LintCode::UnmatchedPolicy, why)));
+        lints.extend(unmatched.into_iter().map(|why| Lint::new(LintCode::UnmatchedLimit, why)));
     }
     let withholding = lints.iter().find(|lint| withholds_green(lint));
     for row in &mut rows {
@@ -391,11 +391,11 @@ fn decide_all(
 }
 
 fn withholds_green(lint: &Lint) -> bool {
-    matches!(lint.code, LintCode::TruncatedInput | LintCode::UnmatchedPolicy)
+    matches!(lint.code, LintCode::TruncatedInput | LintCode::UnmatchedLimit)
 }
 
-/// Turns passes into inconclusive rows: a truncated result may have lost a regression, and a policy with an unknown
-/// name didn't judge one, so no row may pass, not even those that need no statistics.
+/// Turns passes into inconclusive rows: a truncated result may have lost a regression, and a limit of an unknown
+/// name judged nothing, so no row may pass, not even those that need no statistics.
 fn withhold_green(row: &mut Row, of_session: Option<&Lint>) {
     let withholding = row.lints.iter().find(|lint| withholds_green(lint)).or(of_session);
     if let Some(lint) = withholding

@@ -92,7 +92,7 @@ fn a_limit_of_another_name_than_any_row_withholds_every_pass() {
     for (benchmark, is_unmatched) in [("BM_a", true), ("micro/BM_A", true), ("micro/BM_a", false)] {
         let limit = format!("\n[[limit]]\nbenchmark = \"{benchmark}\"\nmetric = \"latency\"\nmax = \"1s\"\n");
         let comparison = Change::new("rows", &format!("{CONFIG}{limit}")).strictly().json();
-        assert_eq!(comparison.to_string().contains("unmatched-policy"), is_unmatched, "{benchmark}");
+        assert_eq!(comparison.to_string().contains("unmatched-limit"), is_unmatched, "{benchmark}");
     }
 }
 

@@ -209,7 +209,7 @@ lint_codes! {
         cut, or the program that wrote the file crashed, failed or was interrupted.",
         "Read the tool's log for a crash or a failed test and measure again; if nothing is missing, end the last \
         line with a newline.";
-    UnmatchedPolicy "unmatched-policy" Inconclusive,
+    UnmatchedLimit "unmatched-limit" Inconclusive,
         "A `[[limit]]` matches no benchmark of the suite, so it was not judged.",
         "Correct its `benchmark`: a row of a command is called `COMMAND/ROW`.";
     DroppedMetric "dropped-metric" Note,
@@ -247,7 +247,8 @@ lint_codes! {
         "The outputs of this benchmark were not checked against a reference.",
         "Give the model `expected` outputs, or let the exporter write them.";
     VacuousReference "vacuous-reference" Inconclusive Benchmark,
-        "The outputs with which head's are compared prove nothing: a constant agrees with them, they differ from call to call, or there are none.",
+        "The outputs with which head's are compared prove nothing: a constant agrees with them, they differ from \
+        call to call, or there are none.",
         "Give the model inputs or weights whose outputs differ from element to element (a zero-initialized \
         last layer hides every fault), make random numbers an input, and return the results.";
     Stateful "stateful" Inconclusive Benchmark,

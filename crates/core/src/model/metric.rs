@@ -321,7 +321,6 @@ const WORK: &[&str] = &[
     "columns",
     "cols",
     "images",
-    "prompt tokens",
     "particles",
     "rays",
     "width",
