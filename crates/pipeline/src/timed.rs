@@ -61,7 +61,11 @@ impl Start<'_> {
         let started = jiff::Timestamp::now().to_string();
         let (finished, measured) = match self.program {
             TimedProgram::Module(ready) => {
+                let temporary = host.scratch()?;
                 let command = Command::new(&ready.tools.iree_benchmark_module, self.timeout)
+                    // The runtime writes code that the system's linker linked into a temporary folder, which it
+                    // leaves behind.
+                    .env("TMPDIR", temporary.path())
                     .args(ready.execution.benchmark(&self.timing, &self.raw))
                     .cwd(ready.folder)
                     .envs(ready.env)
