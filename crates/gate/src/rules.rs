@@ -36,9 +36,7 @@ pub fn unmatched(policy: &Policy, runs: [&Run; 2]) -> Vec<String> {
     let metrics = policy.metrics.iter().filter(|(name, rule)| rule.fatal && !is_usual(name));
     let metrics = metrics.filter(|(name, _)| !has(&any, Some(name)));
     let metrics = metrics.map(|(name, _)| format!("the gating metric `{name}` is in neither result"));
-    let limits = policy.limits.iter().filter(|limit| !has(&BenchmarkGlob::new(&limit.benchmark), None));
-    let limits = limits
-        .map(|limit| format!("the [[limit]] of `{}` matches no benchmark of either result", limit.benchmark));
+    let limits = of_no_benchmark(policy.limits.iter(), runs);
     let overrides = policy.overrides.iter().filter(|rule| {
         rule.fatal == Some(true) && !has(&BenchmarkGlob::new(&rule.benchmark), rule.metric.as_deref())
     });
@@ -57,20 +55,28 @@ pub fn unmatched(policy: &Policy, runs: [&Run; 2]) -> Vec<String> {
 /// Returns the limits that match no benchmark of a whole suite, in words. Benchmarks count under their old names too. A
 /// command that failed printed no rows, and another machine's limits may be about benchmarks that only that one has.
 pub fn unmatched_limits(policy: &Policy, runs: [&Run; 2]) -> Vec<String> {
-    let benchmarks = || runs.into_iter().flat_map(|run| &run.benchmarks);
-    if !benchmarks().all(|benchmark| benchmark.outcome.is_ok()) {
+    if !runs.into_iter().flat_map(|run| &run.benchmarks).all(|benchmark| benchmark.outcome.is_ok()) {
         return Vec::new();
     }
-    let names: Vec<&str> = benchmarks()
+    of_no_benchmark(policy.limits.iter().filter(|limit| limit.testbed.is_none()), runs).collect()
+}
+
+fn of_no_benchmark<'a>(
+    limits: impl Iterator<Item = &'a Limit>,
+    runs: [&Run; 2],
+) -> impl Iterator<Item = String> {
+    let names: Vec<&str> = runs
+        .into_iter()
+        .flat_map(|run| &run.benchmarks)
         .flat_map(|it| [Some(it.name.as_str()), it.labels.get(RENAMED_FROM).map(String::as_str)])
         .flatten()
         .collect();
-    let limits = policy.limits.iter().filter(|limit| limit.testbed.is_none());
-    let unmatched = limits.filter(|limit| {
-        let glob = BenchmarkGlob::new(&limit.benchmark);
-        !names.iter().any(|name| glob.matches(name))
-    });
-    unmatched.map(|limit| format!("the [[limit]] of `{}` matches no benchmark", limit.benchmark)).collect()
+    limits
+        .filter(move |limit| {
+            let glob = BenchmarkGlob::new(&limit.benchmark);
+            !names.iter().any(|name| glob.matches(name))
+        })
+        .map(|limit| format!("the [[limit]] of `{}` matches no benchmark", limit.benchmark))
 }
 
 /// A policy with its globs compiled.
