@@ -177,7 +177,9 @@ fn storing_operation_in(
     mlir: &Path,
     mut comments: Option<Comments>,
 ) -> std::io::Result<Option<&'static str>> {
-    const STORES: [&str; 2] = ["global.store", "global_store"];
+    // The last two are how the code of a dispatch, already lowered, refers to a static variable. Bytecode has names of
+    // operations without their dialect.
+    const STORES: [&str; 4] = ["global.store", "global_store", "get_global", "mlir.addressof"];
     const CHUNK: usize = 1 << 20;
     let finders = STORES.map(|name| (name, memmem::Finder::new(name)));
     // Each letter of a name may be escaped as a backslash with two digits, which is three times as long.
@@ -247,6 +249,8 @@ mod tests {
             assert_eq!(found(before, "util.global.store %a, @b : i32"), Some("global.store"));
             assert_eq!(found(before, "\"ml_program.global_store\"(%a)"), Some("global_store"));
             assert_eq!(found(before, r#""util.\67lobal\2Estore"(%a)"#), Some("global.store"));
+            assert_eq!(found(before, "%0 = memref.get_global @n : memref<i32>"), Some("get_global"));
+            assert_eq!(found(before, "llvm.mlir.addressof @n : !llvm.ptr"), Some("mlir.addressof"));
             assert_eq!(found(before, "util.global.load immutable @b : i32"), None);
             assert_eq!(found(before, r#""util.global\2Eload"() : i32"#), None);
             assert_eq!(found(before, "// no util.global.store"), None);

@@ -26,7 +26,7 @@ use super::PipelineError;
 use super::argv::Execution;
 use super::compile::failure;
 use super::host::Host;
-use super::other_inputs::made;
+use super::other_inputs::{OtherValues, made};
 use super::plan::PlannedBenchmark;
 use super::slots::Priority;
 use super::stage::Caller;
@@ -282,9 +282,23 @@ pub(super) async fn caller(
 pub(super) struct LaterCalls {
     /// Indices of the inputs that the first call changes and later calls leave unchanged.
     pub(super) changed: Vec<u32>,
+    /// The values by which the other inputs differ, if there are inputs with which a first call works.
+    pub(super) other_values: Option<OtherValues>,
     /// Results of a first call and of a third call with other inputs, if there are inputs with which a first
     /// call works.
     pub(super) with_others: Option<[Vec<TensorFile>; 2]>,
+}
+
+/// Returns whether a result has an element that is NaN.
+fn has_nan(results: &[TensorFile]) -> Result<bool, PipelineError> {
+    for file in results {
+        let bytes = fs::read(&file.path).map_err(PipelineError::io("read", &file.path))?;
+        // Results of an unknown type are bytes.
+        if file.read(&bytes).is_ok_and(|tensor| tensor.to_f64().iter().any(|value| value.is_nan())) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Calls the function once in one process; in another, it is called twice and then once with other inputs.
@@ -315,22 +329,27 @@ pub(super) async fn check(
         results.iter().enumerate().map(name).collect()
     };
     let [alone, third] = [ALONE, "third"].map(renamed);
-    let others = if caller.inputs > 0 { made(&execution.inputs, folder)? } else { None };
-    let both = others.map(|others| Execution {
-        inputs: [execution.inputs.as_slice(), &others].concat(),
-        ..execution.clone()
-    });
-    // The function may not accept the other inputs.
-    let both = match both {
-        Some(both) => {
-            let finished = host.run(&start(both.through(&caller.module, ALONE, &alone))).await?;
-            Some(both).filter(|_| finished.exit == Exit::Success)
+    let mut both = None;
+    for values in [OtherValues::All, OtherValues::FloatingPoint] {
+        if caller.inputs == 0 {
+            break;
         }
-        None => None,
-    };
+        let Some(others) = made(&execution.inputs, values, folder)? else { break };
+        let inputs = [execution.inputs.as_slice(), &others.inputs].concat();
+        let execution = Execution { inputs, ..execution.clone() };
+        let finished = host.run(&start(execution.through(&caller.module, ALONE, &alone))).await?;
+        let is_last = values == OtherValues::FloatingPoint || !others.has_integers;
+        // The function may not accept the other inputs: it fails, or returns NaN for a mask that leaves nothing.
+        if finished.exit == Exit::Success && (is_last || !has_nan(&alone)?) {
+            both = Some((values, execution));
+        }
+        if is_last || both.is_some() {
+            break;
+        }
+    }
     let second = [results, &twice].concat();
     let mut processes = vec![match &both {
-        Some(both) => both.through(&caller.module, THRICE, &[&second[..], &third].concat()),
+        Some((_, both)) => both.through(&caller.module, THRICE, &[&second[..], &third].concat()),
         None => execution.through(&caller.module, TWICE, &second),
     }];
     if !once.is_empty() {
@@ -356,7 +375,8 @@ pub(super) async fn check(
             changed.push(number);
         }
     }
-    Ok(Ok(LaterCalls { changed, with_others: both.map(|_| [alone, third]) }))
+    let other_values = both.map(|(values, _)| values);
+    Ok(Ok(LaterCalls { changed, other_values, with_others: other_values.map(|_| [alone, third]) }))
 }
 
 #[cfg(test)]

@@ -1,73 +1,139 @@
 //! Other inputs for a call that must not return a remembered result.
 //!
 //! The other inputs have the same types and shapes as the given ones, and values that a function should also
-//! accept: numbers are in reverse order, and floating-point numbers are halved; zeros become 0.5 in every second
-//! element. Integers may be indices, so they keep their values, and their order too if there are floating-point
-//! numbers. Only if nothing else changes an input, every second integer moves by one.
+//! accept. Floating-point numbers are halved and in reverse order; zeros become 0.5 and 8 in every second
+//! element. Integers may be indices, so they stay between zero and the largest one: they are in reverse order, and
+//! sorted ones, which may be offsets, are rounded to even numbers and stay sorted.
 
 use std::fs;
 use std::path::Path;
 
-use benchgate_core::numerics::{DType, TensorFile};
+use benchgate_core::numerics::{DType, TensorFile, literal_elements};
 
 use super::PipelineError;
 use super::argv::InputArg;
 
-/// The change of integers, which may be indices.
+/// The elements that may differ from those of the given inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Integers {
-    Kept,
-    Reversed,
-    /// Reversed, or moved by one if that changes nothing.
-    Nudged,
+pub(super) enum OtherValues {
+    All,
+    /// For functions that don't accept other integers or booleans.
+    FloatingPoint,
+}
+
+/// Inputs that differ from the given ones.
+#[derive(Debug)]
+pub(super) struct OtherInputs {
+    pub(super) inputs: Vec<InputArg>,
+    /// True if integers or booleans differ.
+    pub(super) has_integers: bool,
 }
 
 /// Makes other inputs, and writes their files to `folder`. `None` if no different inputs can be made.
-pub(super) fn made(inputs: &[InputArg], folder: &Path) -> Result<Option<Vec<InputArg>>, PipelineError> {
-    for integers in [Integers::Kept, Integers::Reversed, Integers::Nudged] {
-        let mut others = Vec::new();
-        for (number, input) in inputs.iter().enumerate() {
-            others.push(other(input, number, integers, folder)?);
-        }
-        if others != inputs {
-            return Ok(Some(others));
-        }
+pub(super) fn made(
+    inputs: &[InputArg],
+    values: OtherValues,
+    folder: &Path,
+) -> Result<Option<OtherInputs>, PipelineError> {
+    let mut made = OtherInputs { inputs: Vec::new(), has_integers: false };
+    for (number, input) in inputs.iter().enumerate() {
+        let other = other(input, number, values, folder)?;
+        made.has_integers |= other.as_ref().is_some_and(|(dtype, _)| !is_float(*dtype));
+        made.inputs.push(other.map_or_else(|| input.clone(), |(_, other)| other));
     }
-    Ok(None)
+    Ok((made.inputs != inputs).then_some(made))
 }
 
+/// `None` if the input stays the same.
 fn other(
     input: &InputArg,
     number: usize,
-    integers: Integers,
+    values: OtherValues,
     folder: &Path,
-) -> Result<InputArg, PipelineError> {
-    let file = match input {
-        InputArg::Literal(text) => return Ok(InputArg::Literal(other_literal(text, integers))),
-        InputArg::File(file) => file,
+) -> Result<Option<(DType, InputArg)>, PipelineError> {
+    let (raw, dtype, mut bytes, at) = match input {
+        InputArg::File(file) => {
+            let bytes = fs::read(&file.path).map_err(PipelineError::io("read", &file.path))?;
+            let Ok(tensor) = file.read(&bytes) else { return Ok(None) };
+            // In `.npy` files and in raw files, the elements are at the end.
+            let at = bytes.len().saturating_sub(tensor.len() * tensor.dtype().size());
+            (file.raw.clone(), tensor.dtype(), bytes, at)
+        }
+        InputArg::Literal(text) => {
+            let Some((raw, dtype, bytes)) = literal_elements(text) else { return Ok(None) };
+            (Some(raw.to_owned()), dtype, bytes, 0)
+        }
     };
-    let mut bytes = fs::read(&file.path).map_err(PipelineError::io("read", &file.path))?;
-    let Ok(tensor) = file.read(&bytes) else { return Ok(input.clone()) };
-    let dtype = tensor.dtype();
-    // In `.npy` files and in raw files, the elements are at the end.
-    let length = tensor.len() * dtype.size();
-    let Some(at) = bytes.len().checked_sub(length).filter(|_| length > 0) else { return Ok(input.clone()) };
-    let before = bytes.clone();
-    let elements = &mut bytes[at..];
-    if is_float(dtype) || (integers != Integers::Kept && dtype != DType::Bool) {
-        elements.reverse();
-        elements.chunks_mut(dtype.size()).for_each(<[u8]>::reverse);
+    let is_changed = match is_float(dtype) {
+        true => change_floats(&mut bytes[at..], dtype),
+        false => values == OtherValues::All && change_integers(&mut bytes[at..], dtype),
+    };
+    if !is_changed {
+        return Ok(None);
     }
-    elements.chunks_mut(dtype.size()).for_each(|element| halve(dtype, element));
-    if bytes == before && (is_float(dtype) || (integers == Integers::Nudged && dtype != DType::Bool)) {
-        bytes[at..].chunks_mut(dtype.size()).step_by(2).for_each(|element| nudge(dtype, element));
+    let mut file = TensorFile { path: folder.to_owned(), raw };
+    file.path.push(format!("other-input{number}.{}", file.ending()));
+    fs::write(&file.path, bytes).map_err(PipelineError::io("write", &file.path))?;
+    Ok(Some((dtype, InputArg::File(file))))
+}
+
+/// Returns whether an element changed.
+fn change_floats(elements: &mut [u8], dtype: DType) -> bool {
+    let size = dtype.size();
+    // The sign is in the last bit.
+    let is_zero =
+        elements.iter().enumerate().all(|(at, byte)| byte & !(u8::from((at + 1) % size == 0) << 7) == 0);
+    if is_zero {
+        let seconds = elements.chunks_mut(size).step_by(2).enumerate();
+        seconds.for_each(|(at, element)| replace_zero(dtype, element, [-1, 3][at % 2]));
+        return !elements.is_empty();
     }
-    if bytes == before {
-        return Ok(input.clone());
+    let before = elements.to_vec();
+    elements.reverse();
+    elements.chunks_mut(size).for_each(<[u8]>::reverse);
+    elements.chunks_mut(size).for_each(|element| halve(dtype, element));
+    elements != before
+}
+
+/// Returns whether an element changed. Booleans are integers too.
+fn change_integers(elements: &mut [u8], dtype: DType) -> bool {
+    let size = dtype.size();
+    let is_signed = matches!(dtype, DType::I64 | DType::I32 | DType::I16 | DType::I8);
+    let before: Vec<i128> = elements
+        .chunks(size)
+        .map(|element| {
+            let negative = is_signed && element.last().is_some_and(|byte| byte & 0x80 != 0);
+            let mut wide = if negative { [0xff; 16] } else { [0; 16] };
+            wide[..size].copy_from_slice(element);
+            i128::from_le_bytes(wide)
+        })
+        .collect();
+    let after = other_integers(&before, size > 1);
+    for (element, value) in elements.chunks_mut(size).zip(&after) {
+        element.copy_from_slice(&value.to_le_bytes()[..size]);
     }
-    let path = folder.join(format!("other-input{number}.{}", file.ending()));
-    fs::write(&path, bytes).map_err(PipelineError::io("write", &path))?;
-    Ok(InputArg::File(TensorFile { path, raw: file.raw.clone() }))
+    after != before
+}
+
+/// `may_be_offsets` is false for booleans and numbers of eight bits, which are data.
+fn other_integers(before: &[i128], may_be_offsets: bool) -> Vec<i128> {
+    let towards_zero = |value: i128| value - value.signum();
+    let is_sorted = before.is_sorted() && before.first() != before.last();
+    if may_be_offsets && is_sorted && before.last().is_some_and(|last| *last > 1) {
+        let even: Vec<i128> = before.iter().map(|value| value - value % 2).collect();
+        return if even == before { before.iter().copied().map(towards_zero).collect() } else { even };
+    }
+    let mut after: Vec<i128> = before.iter().rev().copied().collect();
+    // Reversing changes nothing if all are equal. A single zero stays, because it may be a position that has no other.
+    let is_zero = before.len() > 1 && before.iter().all(|value| *value == 0);
+    for first in [0, 1] {
+        if after != before {
+            break;
+        }
+        let seconds = after.iter_mut().skip(first).step_by(2);
+        seconds.for_each(|value| *value = if is_zero { 1 } else { towards_zero(*value) });
+    }
+    after
 }
 
 fn is_float(dtype: DType) -> bool {
@@ -105,86 +171,65 @@ fn halve(dtype: DType, element: &mut [u8]) {
     });
 }
 
-/// Makes a number different that halving and another order leave as it is: zero becomes 0.5 or 1, and an integer
-/// moves by one towards zero, so that an index remains one.
-fn nudge(dtype: DType, element: &mut [u8]) {
+/// Replaces a zero by a power of two. One of 0.5 and 8 changes the results of most functions by more than the
+/// tolerance, and neither overflows in any type.
+fn replace_zero(dtype: DType, element: &mut [u8], exponent: i64) {
+    let Some(mantissa) = mantissa(dtype) else { return };
     let bits_in_all = 8 * dtype.size();
+    let bias = (1_u64 << (bits_in_all - 2 - mantissa)) - 1;
+    let power = bias.wrapping_add_signed(exponent) << mantissa;
     let sign = 1_u64 << (bits_in_all - 1);
-    change_bits(element, |bits| match mantissa(dtype) {
-        Some(mantissa) => {
-            let half = ((1_u64 << (bits_in_all - 2 - mantissa)) - 2) << mantissa;
-            (bits & !sign == 0).then_some(half)
-        }
-        None if bits == 0 => Some(1),
-        None => {
-            let is_signed = matches!(dtype, DType::I64 | DType::I32 | DType::I16 | DType::I8);
-            let is_negative = is_signed && bits & sign != 0;
-            Some(if is_negative { bits.wrapping_add(1) } else { bits - 1 })
-        }
-    });
+    change_bits(element, |bits| (bits & !sign == 0).then_some(power));
 }
 
-/// Changes a value from the command line, such as `2x2xf32=1 2 3 4`. Without a value, all elements are zero.
-fn other_literal(text: &str, integers: Integers) -> String {
-    let (kind, values) = text.split_once('=').unwrap_or((text, "0"));
-    let element = kind.rsplit('x').next().unwrap_or(kind);
-    let is_float = element.starts_with('f') || element.starts_with("bf");
-    let is_integer = element != "i1" && element.starts_with(['i', 's', 'u']);
-    let is_separator = |c: char| c.is_whitespace() || matches!(c, ',' | '[' | ']');
-    let numbers: Vec<&str> = values.split(is_separator).filter(|number| !number.is_empty()).collect();
-    let parsed: Option<Vec<f64>> = numbers.iter().map(|number| number.parse().ok()).collect();
-    let Some(parsed) = parsed.filter(|_| is_float || (integers != Integers::Kept && is_integer)) else {
-        return text.to_owned();
-    };
-    let halved = |value: &f64| if is_float { value / 2.0 } else { *value };
-    // The text of an integer is kept, because a floating-point number can't represent every one.
-    let moved = |(text, value): (&&str, &f64)| match is_float {
-        true => halved(value).to_string(),
-        false => (*text).to_owned(),
-    };
-    let nudged = |(at, value): (usize, &f64)| match *value {
-        0.0 if at % 2 == 0 => if is_float { "0.5" } else { "1" }.to_owned(),
-        value if at % 2 == 0 && !is_float => (value - value.signum()).to_string(),
-        value => value.to_string(),
-    };
-    let changed: Vec<String> = if parsed.iter().rev().map(halved).eq(parsed.iter().copied()) {
-        if !is_float && integers != Integers::Nudged {
-            return text.to_owned();
-        }
-        parsed.iter().enumerate().map(nudged).collect()
-    } else {
-        numbers.iter().zip(&parsed).rev().map(moved).collect()
-    };
-    let mut next = changed.into_iter();
-    let mut other = format!("{kind}=");
-    let mut is_in_number = false;
-    for c in values.chars() {
-        if is_separator(c) {
-            other.push(c);
-            is_in_number = false;
-        } else if !is_in_number {
-            other.push_str(&next.next().unwrap_or_default());
-            is_in_number = true;
-        }
-    }
-    other
-}
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn values(input: &InputArg) -> Vec<f64> {
+        let InputArg::File(file) = input else { panic!("{input:?}") };
+        file.read(&fs::read(&file.path).unwrap()).unwrap().to_f64()
+    }
+
+    fn literal(text: &str) -> InputArg {
+        InputArg::Literal(text.to_owned())
+    }
+
+    fn of_one(text: &str) -> Vec<f64> {
+        let folder = tempfile::tempdir().unwrap();
+        values(&made(&[literal(text)], OtherValues::All, folder.path()).unwrap().unwrap().inputs[0])
+    }
+
     #[test]
-    fn numbers_are_reversed_and_halved_and_integers_only_where_there_is_nothing_else() {
-        assert_eq!(other_literal("2x2xf32=[1 2][3 -4]", Integers::Kept), "2x2xf32=[-2 1.5][1 0.5]");
-        assert_eq!(other_literal("3xbf16=1", Integers::Kept), "3xbf16=0.5");
-        assert_eq!(other_literal("3xi64=1,2,3", Integers::Kept), "3xi64=1,2,3");
-        assert_eq!(other_literal("3xi64=1,2,3", Integers::Nudged), "3xi64=3,2,1");
-        assert_eq!(other_literal("3xf32", Integers::Kept), "3xf32=0.5");
-        assert_eq!(other_literal("4xi32=7", Integers::Nudged), "4xi32=6");
-        assert_eq!(other_literal("3xi32=[7 0 7]", Integers::Nudged), "3xi32=[6 0 6]");
-        assert_eq!(other_literal("3xsi8=0 -2 0", Integers::Nudged), "3xsi8=1 -2 1");
-        assert_eq!(other_literal("2x2xf32=0 -0 0 0", Integers::Kept), "2x2xf32=0.5 -0 0.5 0");
-        assert_eq!(other_literal("2xi1=1 0", Integers::Nudged), "2xi1=1 0");
+    fn floating_point_numbers_are_halved_and_reversed_and_zeros_replaced() {
+        assert_eq!(of_one("2x2xf32=[1 2][3 -4]"), [-2.0, 1.5, 1.0, 0.5]);
+        assert_eq!(of_one("3xbf16=1"), [0.5; 3]);
+        assert_eq!(of_one("2x2xf32=0 -0 0 0"), [0.5, 0.0, 8.0, 0.0]);
+        for zeros in ["6xf32", "6xbf16=0", "6xf16", "6xf64=0 0 0 0 0 0"] {
+            assert_eq!(of_one(zeros), [0.5, 0.0, 8.0, 0.0, 0.5, 0.0], "{zeros}");
+        }
+    }
+
+    #[test]
+    fn integers_stay_indices_and_sorted_ones_offsets() {
+        assert_eq!(of_one("4xi64=1,3,2,0"), [0.0, 2.0, 3.0, 1.0]);
+        assert_eq!(of_one("5xi32=0 0 5 9 9"), [0.0, 0.0, 4.0, 8.0, 8.0]);
+        assert_eq!(of_one("3xi32=0 2 4"), [0.0, 1.0, 3.0]);
+        assert_eq!(of_one("4xi32=7"), [6.0, 7.0, 6.0, 7.0]);
+        assert_eq!(of_one("3xi32=[0 7 0]"), [0.0, 6.0, 0.0]);
+        assert_eq!(of_one("3xi8=-1 0 -1"), [0.0; 3]);
+        assert_eq!(of_one("3xsi8=1 2 3"), [3.0, 2.0, 1.0]);
+        assert_eq!(of_one("1xui8=255"), [254.0]);
+        assert_eq!(of_one("3xi64=9007199254740993"), [9_007_199_254_740_992.0; 3]);
+        assert_eq!(of_one("3xi64=0"), [1.0, 0.0, 1.0]);
+        // A mask is not emptied.
+        assert_eq!(of_one("4xi64=0 0 1 1"), [1.0, 1.0, 0.0, 0.0]);
+        assert_eq!(of_one("3xi1=1 0 0"), [0.0, 0.0, 1.0]);
+        assert_eq!(of_one("4xi1=1"), [0.0, 1.0, 0.0, 1.0]);
+    }
+
+    #[test]
+    fn a_function_that_refuses_other_integers_gets_other_floating_point_numbers() {
         let folder = tempfile::tempdir().unwrap();
         let file = |name: &str, raw: &str, bytes: &[u8]| {
             let path = folder.path().join(name);
@@ -194,29 +239,14 @@ mod tests {
         let floats: Vec<u8> = [1.0_f32, 0.0, -3.0].into_iter().flat_map(f32::to_le_bytes).collect();
         let integers: Vec<u8> = [1_i16, 2].into_iter().flat_map(i16::to_le_bytes).collect();
         let inputs = [file("a", "3xf32", &floats), file("b", "2xsi16", &integers)];
-        let others = made(&inputs, folder.path()).unwrap().unwrap();
-        assert_eq!(others[1], inputs[1]);
-        let values = |input: &InputArg| {
-            let InputArg::File(file) = input else { panic!() };
-            file.read(&fs::read(&file.path).unwrap()).unwrap().to_f64()
-        };
-        assert_eq!(values(&others[0]), [-1.5, 0.0, 0.5]);
-        assert_eq!(values(&made(&inputs[1..], folder.path()).unwrap().unwrap()[0]), [2.0, 1.0]);
-        // An index that is zero remains one if another input shows the difference.
-        let zeros = file("zeros", "2xsi16", &[0; 4]);
-        let others = made(&[inputs[1].clone(), zeros.clone()], folder.path()).unwrap().unwrap();
-        assert_eq!(others[1], zeros);
-        let other = |name: &str, raw: &str, bytes: &[u8]| {
-            values(&made(&[file(name, raw, bytes)], folder.path()).unwrap().unwrap()[0])
-        };
-        for (name, raw) in [("c", "2xf32"), ("d", "4xbf16"), ("e", "4xf16"), ("f", "1xf64")] {
-            assert!(
-                other(name, raw, &[0; 8]).iter().enumerate().all(|(at, value)| *value == [0.5, 0.0][at % 2])
-            );
-        }
-        assert_eq!(other("g", "2xi32", &[7, 0, 0, 0, 7, 0, 0, 0]), [6.0, 7.0]);
-        assert_eq!(other("h", "3xi8", &[0xff, 0, 0xff]), [0.0, 0.0, 0.0]);
-        assert_eq!(other("i", "1xui8", &[0xff]), [254.0]);
-        assert_eq!(made(&[file("j", "2xi1", &[1, 1])], folder.path()).unwrap(), None);
+        let other = |inputs: &[InputArg], values| made(inputs, values, folder.path()).unwrap();
+        let all = other(&inputs, OtherValues::All).unwrap();
+        assert!(all.has_integers);
+        assert_eq!((values(&all.inputs[0]), values(&all.inputs[1])), (vec![-1.5, 0.0, 0.5], vec![0.0, 2.0]));
+        let floats = other(&inputs, OtherValues::FloatingPoint).unwrap();
+        assert_eq!((values(&floats.inputs[0]), &floats.inputs[1]), (vec![-1.5, 0.0, 0.5], &inputs[1]));
+        assert!(!other(&inputs[..1], OtherValues::All).unwrap().has_integers);
+        assert!(other(&inputs[1..], OtherValues::FloatingPoint).is_none());
+        assert!(other(&[literal("2xf8E4M3FN=1 2"), literal("i32=0")], OtherValues::All).is_none());
     }
 }

@@ -15,6 +15,7 @@ use benchgate_host::process::ProcessError;
 
 use super::PipelineError;
 use super::argv::{Execution, InputArg};
+use super::other_inputs::OtherValues;
 use super::plan::PlannedBenchmark;
 
 /// The result of a stage for one benchmark, or the reason for its failure.
@@ -243,8 +244,8 @@ pub(super) struct Calls {
     pub(super) outputs: Option<Outputs>,
     /// The reason why they can't be compared, if there is no reference either.
     pub(super) incomparable: Option<&'static str>,
-    /// True if the inputs of a later call differed from those of the first one.
-    pub(super) had_other_inputs: bool,
+    /// The values by which the inputs of a later call differed from those of the first one.
+    pub(super) other_values: Option<OtherValues>,
 }
 
 /// A benchmark of one side, with the results of its stages so far.

@@ -77,6 +77,7 @@ pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<Verif
         Command::new(&job.tools.iree_run_module, planned.side.config.measure.timeout)
             .args(arguments)
             .cwd(&planned.side.side.sources)
+            .env("TMPDIR", folder.path())
             .envs(&planned.target.env)
             .capture_stdout()
             .log(&log)
@@ -204,7 +205,7 @@ pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<Verif
             peak_device_memory: super::stage::peak_device_memory(&finished.stderr_tail),
             outputs: kept,
             incomparable,
-            had_other_inputs: later.with_others.is_some(),
+            other_values: later.other_values,
         },
         opened: finished.opened,
         stateful,
@@ -474,9 +475,10 @@ pub(super) fn compare_sides(sides: &mut [PreparedSide<'_>]) -> Result<(), Pipeli
             }
             continue;
         }
-        if partner.calls.had_other_inputs && !prepared.calls.had_other_inputs {
-            let why = "head can't be called with other inputs, but base can, so benchgate could not check \
-                whether head keeps state between calls";
+        let other_values = [partner.calls.other_values, prepared.calls.other_values];
+        if other_values[0].is_some() && other_values[0] != other_values[1] {
+            let why = "base and head don't accept the same other inputs, so benchgate could not check whether head keeps \
+                state between calls";
             prepared.lints.push(Lint::new(LintCode::Stateful, why));
         }
         let Some(verification) = prepared.verification.as_mut() else { continue };
@@ -519,7 +521,7 @@ pub(super) fn compare_sides(sides: &mut [PreparedSide<'_>]) -> Result<(), Pipeli
             prepared.lints.push(Lint::new(LintCode::VacuousReference, why));
         }
         let others = [&head_outputs.with_others, &base_outputs.with_others];
-        if !identical && others.iter().all(|files| !files.is_empty()) {
+        if !identical && other_values[0] == other_values[1] && others.iter().all(|files| !files.is_empty()) {
             let [head, others] = [read(others[0])?, read(others[1])?];
             let checks = &verification.against_base;
             let wrong = numerics::with_other_inputs(&head, &others, &base, checks, &tolerances);

@@ -82,9 +82,11 @@ impl TensorFile {
     }
 }
 
-/// Returns whether `.npy` can't represent a type such as `4x8xbf16`.
+/// Returns whether `.npy` can't represent a type such as `4x8xbf16` or `4x8xf8E4M3FN`.
 pub fn lacks_npy(raw: &str) -> bool {
-    raw.rsplit('x').next() == Some(DType::Bf16.into_str())
+    let name = raw.rsplit('x').next().unwrap_or(raw);
+    // What follows the last `x` of `4xcomplex<f32>` ends with an angle bracket.
+    !name.ends_with('>') && element(name).is_none_or(|dtype| dtype == DType::Bf16)
 }
 
 fn type_in_name(name: &str) -> Option<&str> {
@@ -107,6 +109,26 @@ impl Tensor {
         }
         let data = by_type!(made dtype => read(words())?);
         Some(Self { shape, data, complex: false })
+    }
+}
+
+/// Most bytes of a literal's elements.
+const MOST_LITERAL_BYTES: usize = 1 << 30;
+
+/// Returns the notation, the type and the little-endian elements of a value from the command line, such as
+/// `2x2xf32=1 2 3 4`. A single number stands for all elements, and without a value they are zero.
+pub fn literal_elements(text: &str) -> Option<(&str, DType, Vec<u8>)> {
+    let (notation, values) = text.split_once('=').unwrap_or((text, "0"));
+    let (dtype, shape) = parse_type(notation)?;
+    let count = shape.iter().try_fold(1_usize, |all, side| all.checked_mul(*side))?;
+    count.checked_mul(dtype.size()).filter(|bytes| *bytes <= MOST_LITERAL_BYTES)?;
+    let is_separator = |c: char| c.is_whitespace() || matches!(c, ',' | '[' | ']');
+    let words: Vec<&str> = values.split(is_separator).filter(|word| !word.is_empty()).collect();
+    let data = by_type!(made dtype => words.iter().map(|word| word.parse().ok()).collect::<Option<_>>()?);
+    let bytes = by_type!(any data, values => values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>());
+    match words.len() {
+        1 => Some((notation, dtype, bytes.repeat(count))),
+        all => (all == count).then_some((notation, dtype, bytes)),
     }
 }
 
@@ -437,5 +459,8 @@ mod tests {
         }
         assert_eq!(raw("x", "2xbf16").type_without_npy(), Some("2xbf16"));
         assert_eq!(raw("x", "2xf32").type_without_npy(), None);
+        let lacking = ["bf16", "4x8xf8E4M3FN", "2xi4"];
+        assert!(lacking.iter().all(|name| lacks_npy(name)));
+        assert!(["f16", "i1", "2xui8", "3xcomplex<f32>"].iter().all(|name| !lacks_npy(name)));
     }
 }

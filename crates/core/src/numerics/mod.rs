@@ -14,7 +14,7 @@ mod tolerance;
 mod verify;
 
 pub use check::{check, typical_magnitude};
-pub use file::{NpyError, TensorFile, TensorFileError, lacks_npy};
+pub use file::{NpyError, TensorFile, TensorFileError, lacks_npy, literal_elements};
 pub use parameters::{ArchiveError, ParameterFill, WeightArchive};
 pub use random::RandomTensor;
 pub use tensor::{DType, ShapeError, Tensor};
