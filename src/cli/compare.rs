@@ -82,7 +82,12 @@ pub fn run(args: &CompareArgs, terminal: &Terminal) -> Result<ExitCode, CliError
         let columns = ColumnsRequest {
             names: &names,
             source: &args.inputs.source,
-            options: CompareOptions { seed: args.seed, today: runtime::today(), ..CompareOptions::default() },
+            options: CompareOptions {
+                seed: args.seed,
+                today: runtime::today(),
+                metrics: args.select.metrics().to_vec(),
+                ..CompareOptions::default()
+            },
             report: &args.report,
             select: &args.select,
             policy: &args.policy,
@@ -110,7 +115,12 @@ pub fn run(args: &CompareArgs, terminal: &Terminal) -> Result<ExitCode, CliError
     let partial = args.select.leaves_out(&args.inputs.source.filter);
     args.policy.refuse_unmatched(&policy, [&base.run, &head.run], partial)?;
     let notes = args.select.apply(&args.inputs.source.filter, &mut base.run, &mut head.run, &mut policy)?;
-    let options = CompareOptions { seed: args.seed, today: runtime::today(), ..CompareOptions::default() };
+    let options = CompareOptions {
+        seed: args.seed,
+        today: runtime::today(),
+        metrics: args.select.metrics().to_vec(),
+        ..CompareOptions::default()
+    };
     let mut comparison = compare(&base.run, &head.run, &policy, &options);
     let sides = if base.notes == head.notes {
         vec![("both sides", base.notes)]
@@ -216,7 +226,8 @@ pub fn compare_columns(args: &ColumnsRequest<'_>, terminal: &Terminal) -> Result
     let mut compared = Vec::new();
     // A false positive can occur in any column, so the columns share the error budget.
     let share = policy.alpha / (names.len() - 1) as f64;
-    for (mut head, label) in loaded.zip(&names[1..]) {
+    for ((mut head, label), side) in loaded.zip(&names[1..]).zip(&sides[1..]) {
+        head.run.lints.extend(inputs::lost_files(&sides[0], side));
         let mut policy = policy.clone();
         policy.alpha = share;
         let mut base = base.clone();

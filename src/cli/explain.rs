@@ -74,7 +74,8 @@ pub fn run(args: &ExplainArgs, terminal: &Terminal) -> Result<ExitCode, CliError
         terminal.note(&note);
     }
     // Judges like `benchgate compare` with its defaults, so that both report the same regressions.
-    let options = CompareOptions { seed: 0, today: runtime::today(), ..CompareOptions::default() };
+    let metrics = args.select.metrics().to_vec();
+    let options = CompareOptions { seed: 0, today: runtime::today(), metrics, ..CompareOptions::default() };
     let comparison = compare(&base.run, &head.run, &policy, &options);
     let mut explanations = explain(&base.run, &head.run, &comparison);
     explanations.retain(|explanation| args.all || !filter.is_empty() || explanation.moved());

@@ -1,7 +1,7 @@
 //! Guesses at what the user meant when two results don't fit together: one sentence each, with the command to
 //! use.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use regex::escape;
 
@@ -65,21 +65,31 @@ pub fn are_swapped(first: &str, second: &str) -> bool {
 /// follow: a tool that fails writes no file.
 pub fn lost_files(base: &[&str], head: &[&str]) -> Option<Lint> {
     let [base, head] = [numbers(base)?, numbers(head)?];
-    let lost: Vec<u64> = base.difference(&head).copied().filter(|at| Some(at) < head.last()).collect();
+    // Programs that each wrote files for every session are compared one by one. Both sides have them in the same order.
+    let pairs = base.values().zip(head.values()).filter(|_| base.len() == head.len());
+    let lost: BTreeSet<u64> = pairs
+        .filter(|(base, head)| head.len() > 1 && head.is_subset(base))
+        .flat_map(|(base, head)| base.difference(head).filter(|at| Some(*at) < head.last()))
+        .copied()
+        .collect();
     let shown: Vec<String> = lost.iter().take(MOST_NUMBERS).map(u64::to_string).collect();
-    (head.len() > 1 && head.is_subset(&base) && !lost.is_empty()).then(|| {
+    (!lost.is_empty()).then(|| {
         let more = if lost.len() > shown.len() { ", …" } else { "" };
         let detail = format!("no file has the number {}{more}, but base has these files", shown.join(", "));
         Lint::new(LintCode::IncompleteJoin, detail)
     })
 }
 
-/// The numbers of files whose names are otherwise equal.
-fn numbers(names: &[&str]) -> Option<BTreeSet<u64>> {
-    let first = family(names.first()?);
-    let (before, after) = first.rsplit_once('*')?;
-    let number = |name: &&str| name.strip_prefix(before)?.strip_suffix(after)?.parse().ok();
-    names.iter().map(number).collect()
+/// The numbers of files, by what is otherwise equal in their names; `None` if a name has no number.
+fn numbers(names: &[&str]) -> Option<BTreeMap<String, BTreeSet<u64>>> {
+    let mut all: BTreeMap<String, BTreeSet<u64>> = BTreeMap::new();
+    for name in names {
+        let family = family(name);
+        let (before, after) = family.rsplit_once('*')?;
+        let number = name.strip_prefix(before)?.strip_suffix(after)?.parse().ok()?;
+        all.entry(family).or_default().insert(number);
+    }
+    Some(all)
 }
 
 /// The command that compares the two benchmarks of a single result; `None` if it does not have exactly two.

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::gate::{Policy, SequentialPolicy};
 use crate::ingest::{self, ExportFormat, FileContent, Format, Joiner, MOST_BENCHMARKS};
-use crate::model::{Benchmark, BenchmarkName, Run, SideName, counted};
+use crate::model::{Benchmark, BenchmarkName, Lint, Run, SideName, counted};
 use crate::record::{BisectionFile, RunFile, RunSchema};
 
 use super::{CliError, guesses, paths, reading};
@@ -269,8 +269,7 @@ pub fn load_pair(
     if let ([both], []) = (base.as_slice(), head.as_slice()) {
         return load_both(both, format);
     }
-    let [of_base, of_head] = [&base, &head].map(|side| side.iter().map(Input::path).collect::<Vec<_>>());
-    let lost = guesses::lost_files(&of_base, &of_head);
+    let lost = lost_files(&base, &head);
     std::thread::scope(|scope| {
         // Reading takes most of the time when two large files are compared, so both sides are read at once.
         let load_base = || load_side(&base, format);
@@ -288,6 +287,12 @@ pub fn load_pair(
         head.run.lints.extend(lost);
         Ok((base, head))
     })
+}
+
+/// The finding that head lacks some of base's numbered files.
+pub fn lost_files(base: &[Input], head: &[Input]) -> Option<Lint> {
+    let [base, head] = [base, head].map(|side| side.iter().map(Input::path).collect::<Vec<_>>());
+    guesses::lost_files(&base, &head)
 }
 
 /// Removes block numbers. They are unique only within a session, so blocks of different sessions must not be

@@ -34,6 +34,11 @@ impl SelectArgs {
         !self.base_filter.is_empty() || !self.head_filter.is_empty()
     }
 
+    /// The metrics that are judged; empty for all.
+    pub fn metrics(&self) -> &[String] {
+        &self.metric
+    }
+
     /// Returns true if these options, or `--filter`, may leave benchmarks out of the comparison.
     pub fn leaves_out(&self, filter: &[Regex]) -> bool {
         self.splits_one() || !filter.is_empty()
@@ -66,7 +71,7 @@ impl SelectArgs {
             let left = keep([&mut *base, &mut *head], filter, "--filter")?;
             notes.extend(left_out(left));
         }
-        self.metrics(base, head, policy)?;
+        self.only_metrics(base, head, policy)?;
         Ok(notes)
     }
 
@@ -100,7 +105,7 @@ impl SelectArgs {
         }
     }
 
-    fn metrics(&self, base: &mut Run, head: &mut Run, policy: &mut Policy) -> Result<(), CliError> {
+    fn only_metrics(&self, base: &mut Run, head: &mut Run, policy: &mut Policy) -> Result<(), CliError> {
         if self.metric.is_empty() {
             return Ok(());
         }
@@ -133,9 +138,6 @@ impl SelectArgs {
             .collect();
         for run in [base, head] {
             run.benchmarks.retain(|benchmark| kept.contains(&benchmark.name));
-            for benchmark in &mut run.benchmarks {
-                benchmark.metrics.retain(|series| wanted(&series.metric.name));
-            }
         }
         Ok(())
     }

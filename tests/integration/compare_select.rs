@@ -447,3 +447,100 @@ fn a_name_that_is_longer_than_any_terminal_is_cut() {
     }
     world.run(["compare", "a.csv", "b.csv", "--all"]).expect_code(11);
 }
+
+#[test]
+fn a_selected_metric_does_not_hide_that_head_does_less_or_does_it_worse() {
+    let world = World::new();
+    for (name, of_base, of_head) in
+        [("accuracy", 0.93, 0.41), ("max_err", 1e-6, 0.5), ("checksum", 42.0, 17.0)]
+    {
+        let result = |value: f64| csv(&[("conv", 100.0, value)]).replace("misses", name);
+        world.write("a.csv", result(of_base));
+        for (head, code) in [(of_base, 0), (of_head, 11)] {
+            world.write("b.csv", result(head));
+            let compare = ["compare", "a.csv", "b.csv", "--metric", "latency"];
+            let outcome = world.run(compare.into_iter().chain(SURE)).expect_code(code);
+            let rows = rows(&outcome).0;
+            assert!(rows.iter().all(|(_, metric, _)| metric == "latency"), "{name}: {rows:?}");
+        }
+    }
+}
+
+/// Writes the results of two programs for each of 24 sessions of both sides.
+fn two_programs(world: &World) {
+    for session in 0..24 {
+        for (side, factor) in [("base", 1.0), ("head", 1.0005)] {
+            for (program, time) in [("alpha", 100.0), ("beta", 300.0)] {
+                let time = time * factor * (1.0 + 0.0003 * f64::from(17 * session % 24));
+                world.write(&format!("{side}/{session:02}/{program}.csv"), csv(&[(program, time, 1.0)]));
+            }
+        }
+    }
+}
+
+#[test]
+fn folders_with_the_files_of_several_programs_lack_nothing() {
+    let world = World::new();
+    two_programs(&world);
+    let compare = ["compare", "base", "head", "--format", "json"];
+    world.run(compare).expect_code(0);
+    let is_incomplete = || {
+        let lost = world.run(compare).expect_code(11);
+        assert!(lost.stdout.contains("incomplete-join"), "{}", lost.stdout);
+    };
+    std::fs::remove_file(world.work().join("head/07/beta.csv")).unwrap();
+    is_incomplete();
+    // Each program lost another session.
+    std::fs::remove_file(world.work().join("head/09/alpha.csv")).unwrap();
+    is_incomplete();
+    // A row of another name is not the benchmark.
+    two_programs(&world);
+    world.write("head/07/beta.csv", csv(&[("beta_v2", 900.0, 1.0)]));
+    is_incomplete();
+    // A file with a part of another file's benchmarks may have lost the others.
+    two_programs(&world);
+    for session in 0..24 {
+        for (side, factor) in [("base", 1.0), ("head", 1.0005)] {
+            let time = factor * (1.0 + 0.0003 * f64::from(17 * session % 24));
+            let both = csv(&[("alpha", 100.0 * time, 1.0), ("gamma", 50.0 * time, 1.0)]);
+            world.write(&format!("{side}/{session:02}/alpha.csv"), both);
+        }
+    }
+    world.write("head/07/alpha.csv", csv(&[("alpha", 103.0, 1.0)]));
+    is_incomplete();
+}
+
+#[test]
+fn a_waiver_of_a_metric_does_not_cover_a_session_that_was_lost() {
+    let world = World::new();
+    for session in 0..24 {
+        for (side, time) in [("base", 100.0), ("head", 100.05)] {
+            let time = time * (1.0 + 0.0003 * f64::from(17 * session % 24));
+            world.write(&format!("{side}-{session:02}.csv"), csv(&[("conv", time, 1.0)]));
+        }
+    }
+    let expires = jiff::Zoned::now().date().saturating_add(jiff::Span::new().days(9));
+    let waiver = |metric: &str| {
+        format!(
+            "[suite]\nname = \"k\"\n[[waiver]]\nbenchmark = \"conv\"\n{metric}owner = \"@x\"\n\
+             reason = \"slower on purpose\"\nexpires = \"{expires}\"\n"
+        )
+    };
+    world.write("metric.toml", waiver("metric = \"latency\"\n"));
+    world.write("all.toml", waiver(""));
+    let compare = |policy: &str| world.run(["compare", "base-*.csv", "head-*.csv", "--policy", policy]).code;
+    assert_eq!([compare("metric.toml"), compare("all.toml")], [Some(0); 2]);
+    std::fs::remove_file(world.work().join("head-07.csv")).unwrap();
+    assert_eq!([compare("metric.toml"), compare("all.toml")], [Some(11), Some(0)]);
+    // The same session is missing in a column.
+    let columns = ["compare", "--columns", "base-*.csv", "head-*.csv", "head-*.csv"];
+    assert_eq!(world.run(columns).code, Some(11));
+    // A slowdown that the waiver covers can't excuse the lost session either.
+    for session in (0..24).filter(|session| *session != 7) {
+        let time = 120.0 * (1.0 + 0.0003 * f64::from(17 * session % 24));
+        world.write(&format!("head-{session:02}.csv"), csv(&[("conv", time, 1.0)]));
+    }
+    assert_eq!(compare("metric.toml"), Some(11));
+    world.write("head-07.csv", csv(&[("conv", 120.3, 1.0)]));
+    assert_eq!(compare("metric.toml"), Some(0));
+}

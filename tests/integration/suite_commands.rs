@@ -311,6 +311,34 @@ fn only_the_rows_and_metrics_that_count_are_measured_and_all_of_them_have_to_be_
 }
 
 #[test]
+fn a_metric_that_does_not_count_still_shows_a_worse_result() {
+    let world = World::new();
+    let with_accuracy =
+        |accuracy: &str| BENCH.replace("\"time_unit\"", &format!("\"accuracy\":{accuracy},\"time_unit\""));
+    world.write("bench.sh", with_accuracy("0.93"));
+    world.write("benchgate.toml", format!("{CONFIG}metrics = [\"latency\"]\n"));
+    branch(&world.work());
+    world.write("bench.sh", format!("{}# unchanged\n", with_accuracy("0.93")));
+    let gate = ["gate", "--base=main", "--format=json"];
+    let report = world.run(gate).expect_code(0).json();
+    assert_eq!(verdicts(&report), [("micro/BM_a", "pass"), ("micro/BM_b", "pass")]);
+    world.write("bench.sh", with_accuracy("0.41"));
+    world.run(gate).expect_code(11);
+    // A rate that doesn't count does not decide instead of the metric that does.
+    world.write("benchgate.toml", format!("{CONFIG}metrics = [\"cycles\"]\n"));
+    let counted = with_accuracy("0.93")
+        .replace("\"time_unit\"", "\"frames_per_second\":60.0,\"cycles\":100,\"time_unit\"");
+    world.write("bench.sh", counted.clone());
+    commit(&git2::Repository::open(world.work()).unwrap(), "rates");
+    world.write("bench.sh", counted.replace("\"cycles\":100", "\"cycles\":140"));
+    assert_ne!(world.run(["gate", "--base=HEAD"]).code, Some(0));
+    world.write("benchgate.toml", format!("{CONFIG}metrics = [\"latency\"]\n"));
+    // A value that can't be judged is no reason to refuse a result whose metrics are all there.
+    world.write("bench.sh", BENCH.replace("\"time_unit\"", "\"accuracy\":\"high\",\"time_unit\""));
+    assert_ne!(world.run(gate).code, Some(0));
+}
+
+#[test]
 fn a_result_is_published_only_where_base_says_which_benchmarks_it_has() {
     let world = change();
     world.run(["gate", "--base=main", "--run=run.json"]).expect_code(0);

@@ -44,7 +44,8 @@ table! {
         default all printed benchmarks count. `publish` needs these names: otherwise a forged result could \
         leave out a benchmark.";
     "metrics" => metrics: Vec<String>, LINES,
-        "Names of the metrics that count, such as `latency` or `items_per_second`; each benchmark must have them all. By default all count.";
+        "Names of the metrics that count, such as `latency` or `items_per_second`; each benchmark must have \
+        them all. Others, such as an accuracy, only show that head does the same work. By default all count.";
     "outputs" => outputs: Vec<String>, LINES,
         "Files in `{build}` that the command writes, and in which head must agree with base: `y.npy` and \
         raw tensors (`4x8xbf16=@y.bin`) within the \

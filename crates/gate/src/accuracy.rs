@@ -151,6 +151,12 @@ pub fn quality_lints(base: &Benchmark, head: &Benchmark, rules: &Rules<'_>) -> V
     informational.filter_map(|(metric, quality)| lint(base, head, &metric.name, quality)).collect()
 }
 
+/// Returns whether a metric that is not judged shows that both sides did the same work, or did it equally well. A rate only
+/// does next to a time that is judged; on its own, it would be judged.
+pub fn is_check(metric: &Metric, is_timed: bool) -> bool {
+    is_timed && workload::is_rate(metric) || of_metric(metric).is_some()
+}
+
 /// Returns what a metric states about the result; `None` for a measurement.
 pub fn of_metric(metric: &Metric) -> Option<Quality> {
     let quality = Quality::of_name(&metric.name)?;

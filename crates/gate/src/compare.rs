@@ -28,6 +28,9 @@ pub struct CompareOptions {
     pub seed: u64,
     /// Today's date, `YYYY-MM-DD`, for the expiry of waivers.
     pub today: String,
+    /// The metrics that are judged; empty for all. The others only show whether both sides did the same work, and did it
+    /// equally well.
+    pub metrics: Vec<String>,
     /// Number of fatal rows that share the error budget, if these runs are only a part of a suite; 0 to count
     /// the rows of these runs.
     pub suite_rows: u32,
@@ -110,6 +113,7 @@ fn compared(
     let session = ComparedSession {
         together,
         measured_here: options.measured_here,
+        metrics: &options.metrics,
         base,
         head,
         history,
@@ -143,10 +147,11 @@ fn compared(
         lints.extend(unmatched.into_iter().map(|why| Lint::new(LintCode::UnmatchedLimit, why)));
     }
     let withholding = lints.iter().find(|lint| withholds_green(lint));
+    let unwaivable = withholding.or_else(|| lints.iter().find(|lint| is_beyond_metrics(lint)));
     for row in &mut rows {
         rules::withhold(row);
         withhold_green(row, withholding);
-        waive(row, &rules);
+        waive(row, &rules, unwaivable);
         row.typical = row.values_to_show(ShownSides::of_row(row, &session));
     }
     name_kernels(&mut rows, &pairs, &rules);
@@ -394,6 +399,11 @@ fn withholds_green(lint: &Lint) -> bool {
     matches!(lint.code, LintCode::TruncatedInput | LintCode::UnmatchedLimit)
 }
 
+/// Returns whether no waiver of a single metric covers a finding.
+fn is_beyond_metrics(lint: &Lint) -> bool {
+    withholds_green(lint) || context::is_about_benchmark(lint.code)
+}
+
 /// Turns passes into inconclusive rows: a truncated result may have lost a regression, and a limit of an unknown
 /// name judged nothing, so no row may pass, not even those that need no statistics.
 fn withhold_green(row: &mut Row, of_session: Option<&Lint>) {
@@ -407,18 +417,24 @@ fn withhold_green(row: &mut Row, of_session: Option<&Lint>) {
 }
 
 /// Applies a waiver that has not expired: the row no longer counts for the overall verdict, but its own
-/// verdict stays visible.
-pub(super) fn waive(row: &mut Row, rules: &Rules<'_>) {
+/// verdict stays visible. A finding about the whole benchmark or session is not the slowdown that was reviewed, so
+/// only a waiver of all metrics covers it.
+pub(super) fn waive(row: &mut Row, rules: &Rules<'_>, of_session: Option<&Lint>) {
     if matches!(row.verdict, Verdict::Pass | Verdict::Improved) || !row.fatal {
         return;
     }
-    // A finding about the whole benchmark is not the slowdown that was reviewed, so only a waiver of all
-    // metrics covers it.
-    let metric =
-        row.metric.as_ref().filter(|_| !row.lints.iter().any(|lint| context::is_about_benchmark(lint.code)));
-    row.waiver = rules.waiver(&row.benchmark, metric);
-    if row.waiver.as_ref().is_some_and(|waiver| !waiver.expired) {
-        row.fatal = false;
+    let covers = |waiver: &Option<super::WaiverUse>| waiver.as_ref().is_some_and(|waiver| !waiver.expired);
+    let is_withheld = matches!(&row.reason, Reason::Unusable(lint) if is_beyond_metrics(lint));
+    let is_whole = is_withheld || row.lints.iter().any(|lint| context::is_about_benchmark(lint.code));
+    row.waiver = rules.waiver(&row.benchmark, row.metric.as_ref().filter(|_| !is_whole));
+    if !covers(&row.waiver) {
+        return;
+    }
+    match of_session {
+        Some(lint) if !covers(&rules.waiver(&row.benchmark, None)) => {
+            (row.verdict, row.reason) = (Verdict::Inconclusive, Reason::Unusable(lint.clone()));
+        }
+        _ => row.fatal = false,
     }
 }
 

@@ -64,6 +64,8 @@ pub struct ComparedSession<'a> {
     /// True if both sides were measured together, so that their blocks pair up.
     pub together: bool,
     pub measured_here: bool,
+    /// The metrics that are judged; empty for all.
+    pub metrics: &'a [String],
     /// True if blocks were resampled, as in [`super::CompareOptions`].
     pub resampled: bool,
     pub base: &'a Run,
@@ -89,6 +91,12 @@ pub fn blank(name: &BenchmarkName, pair: Matched<'_>, verdict: Verdict, reason: 
         head_verification: pair.head.and_then(|side| side.verification.clone()),
         lints: context::deduplicate(lints.collect()),
         ..Row::new(name.clone(), verdict, reason)
+    }
+}
+
+impl ComparedSession<'_> {
+    fn judges(&self, metric: &Metric) -> bool {
+        self.metrics.is_empty() || self.metrics.iter().any(|name| *name == metric.name)
     }
 }
 
@@ -131,10 +139,13 @@ pub fn drafts(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_
     asked.extend(disturbance::clocks(base, head));
     let disturbed =
         disturbance::of_row(base, head, Measured::new(session.together, session.history.is_some()));
-    let untimed = untimed(pair, (base, head), session, rules);
-    let is_untimed =
-        |series: &MetricSeries| untimed.iter().any(|draft| draft.row.metric.as_ref() == Some(&series.metric));
-    for series in head.metrics.iter().filter(|series| !is_untimed(series)) {
+    let mut untimed = untimed(pair, (base, head), session, rules);
+    untimed.retain(|draft| draft.row.metric.as_ref().is_none_or(|metric| session.judges(metric)));
+    let is_judged = |series: &&MetricSeries| {
+        let is_untimed = |draft: &Draft| draft.row.metric.as_ref() == Some(&series.metric);
+        session.judges(&series.metric) && !untimed.iter().any(is_untimed)
+    };
+    for series in head.metrics.iter().filter(is_judged) {
         let template = || blank(name, pair, Verdict::Inconclusive, Reason::Open, false);
         let rule = rules.metric(name, &series.metric);
         let mut row = template();
@@ -165,7 +176,7 @@ pub fn drafts(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_
             Some(partner) => metric_draft(row, partner, series, (identical, gpu, waiting), session, rules),
         });
     }
-    let of_base = base.metrics.iter().filter(|series| !is_untimed(series));
+    let of_base = base.metrics.iter().filter(is_judged);
     for series in of_base.filter(|series| head.metric(&series.metric.name).is_none()) {
         let rule = rules.metric(name, &series.metric);
         let (verdict, reason) = only_on(SideName::Base, unusable);

@@ -33,6 +33,7 @@ mod typical;
 mod untrusted;
 mod workload;
 
+pub use accuracy::is_check;
 pub use benchgate_core::model::{
     ChangedReference, Expectation, FailOn, FailureKind, Floor, Limit, MetricPolicy, Override, Policy,
     SequentialPolicy, TestKind, Waiver,

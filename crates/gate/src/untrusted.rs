@@ -73,7 +73,7 @@ pub fn compare_untrusted(
             })
         };
         let mut more = absent(expected, sides, has, &rules);
-        more.iter_mut().for_each(|row| waive(row, &rules));
+        more.iter_mut().for_each(|row| waive(row, &rules, None));
         comparison.rows.extend(more);
     }
     (comparison.verdict, comparison.exit_code) = comparison::overall(&comparison.rows, &policy.fail_on);
@@ -129,7 +129,7 @@ fn insist(row: &mut Row, rules: &Rules<'_>) {
         // A cached compilation has no time, so one side often lacks it.
         Some(metric) => !metric.is_compile_time() && rules.metric(&row.benchmark, metric).fatal,
     };
-    waive(row, rules);
+    waive(row, rules, None);
 }
 
 /// Returns rows for benchmarks that neither side of the result has.

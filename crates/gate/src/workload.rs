@@ -123,11 +123,20 @@ fn other_statistics(base: &Benchmark, head: &Benchmark) -> Option<String> {
                 |statistic: fn(&Summary) -> Option<f64>| summaries.iter().any(|it| statistic(it).is_some());
             Some([has(|it| it.mean), has(|it| it.median), has(|it| it.stddev)])
         }
-        Series::Processes(_) | Series::Exact(_) => None,
+        // Processes are compared by their medians. A single value is its own mean.
+        Series::Processes(processes) => {
+            processes.iter().any(|process| process.samples.len() > 1).then_some([false, true, false])
+        }
+        Series::Exact(_) => None,
     };
+    let is_stated = |series: &MetricSeries| matches!(series.series, Series::Summaries(_));
     let differing = base.metrics.iter().find_map(|series| {
-        let (was, now) = stated(series).zip(stated(head.metric(&series.metric.name)?))?;
-        let differs = was[..2] != now[..2] || was[2] && !now[2];
+        let of_head = head.metric(&series.metric.name)?;
+        let (was, now) = stated(series).zip(stated(of_head))?;
+        let differs = match is_stated(series) && is_stated(of_head) {
+            true => was[..2] != now[..2] || was[2] && !now[2],
+            false => !was[1] || !now[1],
+        };
         differs.then_some((&series.metric.name, [was, now]))
     });
     let (name, sides) = differing?;
@@ -186,7 +195,8 @@ pub fn difference(base: &Benchmark, head: &Benchmark) -> Option<String> {
     })
 }
 
-fn is_rate(metric: &Metric) -> bool {
+/// Returns whether a metric is a rate, which shows the work of a call next to its time.
+pub fn is_rate(metric: &Metric) -> bool {
     let name = metric.name.to_ascii_lowercase().replace('-', "_");
     metric.unit == Unit::PerSecond
         || ["_per_second", "_per_sec", "/s", "/sec", "flops"].iter().any(|end| name.ends_with(end))

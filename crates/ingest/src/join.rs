@@ -1,6 +1,7 @@
 //! Joins several files of one side (`base-*.json`): each adds a process of the same benchmarks.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use benchgate_core::model::{
     Benchmark, BenchmarkName, Lint, LintCode, Metric, MetricSeries, Outcome, Process, Run, Series, Summary,
@@ -17,11 +18,26 @@ pub struct Joiner {
     index: HashMap<BenchmarkName, usize>,
     /// Number of files that contain each benchmark, by its position in the run.
     seen_in: Vec<u64>,
+    /// The names in the first file that contains each benchmark, by its position in the run.
+    sets: Vec<NameSet>,
+    /// True if two sets of names share a benchmark: a file may have lost the others.
+    overlap: bool,
     files: u64,
     /// The program of each benchmark in the first file that has it, by its position in the run.
     programs: Vec<String>,
     /// The load averages of each file.
     loads: Vec<Vec<f64>>,
+}
+
+/// Hash of all names in a file.
+type NameSet = u64;
+
+fn name_set(run: &Run) -> NameSet {
+    let mut names: Vec<&str> = run.benchmarks.iter().map(|benchmark| benchmark.name.as_str()).collect();
+    names.sort_unstable();
+    let mut hasher = DefaultHasher::new();
+    names.hash(&mut hasher);
+    hasher.finish()
 }
 
 impl Joiner {
@@ -42,10 +58,12 @@ impl Joiner {
             of_session(&mut series.series, session);
         }
         let label = run.origin.label.clone();
+        let set = name_set(&run);
         let Some(joined) = &mut self.joined else {
             let names = run.benchmarks.iter().enumerate();
             self.index = names.map(|(at, benchmark)| (benchmark.name.clone(), at)).collect();
             self.seen_in = vec![1; run.benchmarks.len()];
+            self.sets = vec![set; run.benchmarks.len()];
             self.programs = run.benchmarks.iter().map(|benchmark| run.program(&benchmark.name)).collect();
             self.joined = Some(run);
             return Ok(());
@@ -56,6 +74,7 @@ impl Joiner {
             match self.index.get(&benchmark.name) {
                 Some(&at) => {
                     self.seen_in[at] += 1;
+                    self.overlap |= self.sets[at] != set;
                     let kept = &mut joined.benchmarks[at];
                     merge_benchmark(kept, benchmark, &label);
                     if let Some(lint) = other_program(&self.programs[at], &program) {
@@ -66,6 +85,7 @@ impl Joiner {
                     build::check(joined.benchmarks.len() + 1, &label)?;
                     self.index.insert(benchmark.name.clone(), joined.benchmarks.len());
                     self.seen_in.push(1);
+                    self.sets.push(set);
                     self.programs.push(program);
                     joined.benchmarks.push(benchmark);
                 }
@@ -78,11 +98,15 @@ impl Joiner {
     pub fn finish(self) -> Option<Run> {
         let mut run = self.joined?;
         run.context.load_avg = typical_loads(&self.loads);
+        // Several programs whose files have no name in common, and which ran equally often, lack nothing.
+        let programs = self.sets.iter().collect::<HashSet<_>>().len() as u64;
+        let most = self.seen_in.iter().copied().max().unwrap_or(0);
+        let is_whole = !self.overlap && self.files == most * programs;
         for (benchmark, seen_in) in run.benchmarks.iter_mut().zip(self.seen_in) {
             settle(benchmark);
             refuse_gaps(benchmark, seen_in);
             // A benchmark that only one file contains belongs to a suite that was split into files.
-            if seen_in > 1 && seen_in < self.files {
+            if seen_in > 1 && seen_in < self.files && !is_whole {
                 let detail = format!("in {seen_in} of {} files", self.files);
                 benchmark.lints.push(Lint::new(LintCode::IncompleteJoin, detail));
             }

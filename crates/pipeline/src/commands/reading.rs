@@ -7,7 +7,7 @@ use std::path::Path;
 
 use benchgate_config::{CommandLine, OutputReading};
 use benchgate_core::model::{
-    Benchmark, Consequence, Context, Lint, LintCode, Metric, Outcome, Series, Stage, Unit,
+    Benchmark, Consequence, Context, Lint, LintCode, Metric, MetricSeries, Outcome, Series, Stage, Unit,
 };
 use benchgate_core::record::{MOST_RESULT_BYTES, OutcomeRecord, SampleMap};
 use benchgate_host::files;
@@ -206,7 +206,8 @@ fn is_named(wanted: &str, name: &str) -> bool {
     wanted == name || benchgate_ingest::metric_name(wanted) == name
 }
 
-/// Reads the metrics in `wanted`, or all metrics.
+/// Reads the metrics in `wanted`, or all metrics. Other metrics are read if they show that both sides did the same work,
+/// or did it equally well.
 fn measure(
     benchmark: &Benchmark,
     wanted: &[String],
@@ -217,47 +218,16 @@ fn measure(
     if let Some(lint) = benchmark.lints.iter().find(faulty) {
         return Err(lint.detail.clone());
     }
+    let is_timed = wanted.iter().any(|wanted| is_named(wanted, &Metric::LATENCY.name));
     for series in &benchmark.metrics {
-        let metric = &series.metric;
-        let name = metric.name.as_ref();
-        if !wanted.is_empty() && !wanted.iter().any(|wanted| is_named(wanted, name)) {
-            continue;
+        let is_wanted =
+            wanted.is_empty() || wanted.iter().any(|wanted| is_named(wanted, &series.metric.name));
+        if is_wanted {
+            add_metric(series, metrics, row)?;
+        } else if benchgate_gate::is_check(&series.metric, is_timed) {
+            // An unusable value shows nothing.
+            drop(add_metric(series, metrics, row));
         }
-        match metrics.iter().find(|known| known.name == metric.name) {
-            Some(known) if known != metric => {
-                return Err(format!("{name} is in {} here and in {} elsewhere", metric.unit, known.unit));
-            }
-            Some(_) => {}
-            None if Metric::built_in(name).is_some_and(|known| known != *metric) => {
-                return Err(format!("{name} is in {}", metric.unit));
-            }
-            None => metrics.push(metric.clone()),
-        }
-        let mut statistic = PrintedStatistic::Repetitions;
-        let values: Vec<f64> = match &series.series {
-            Series::Exact(value) => vec![*value],
-            Series::Processes(processes) => {
-                row.iterations = row.iterations.or(processes.first().and_then(|process| process.iterations));
-                processes.iter().flat_map(|process| process.samples.iter().copied()).collect()
-            }
-            Series::Summaries(summaries) => {
-                let median = summaries.iter().all(|summary| summary.median.is_some());
-                statistic = if median { PrintedStatistic::Median } else { PrintedStatistic::Mean };
-                summaries.iter().filter_map(|it| if median { it.median } else { it.mean }).collect()
-            }
-        };
-        if metric.name == Metric::LATENCY.name {
-            row.statistic = statistic;
-        }
-        let is_time = metric.unit == Unit::Nanoseconds;
-        let unusable = |value: &&f64| !value.is_finite() || **value < 0.0 || (is_time && **value == 0.0);
-        if let Some(value) = values.iter().find(unusable) {
-            return Err(format!("{name} is {value}"));
-        }
-        if values.is_empty() {
-            return Err(format!("{name} has no value"));
-        }
-        row.samples.insert(name.to_owned(), values);
     }
     if let Some(absent) =
         wanted.iter().find(|wanted| !row.samples.iter().any(|(name, _)| is_named(wanted, name)))
@@ -265,4 +235,48 @@ fn measure(
         return Err(format!("{absent} was not printed for this benchmark"));
     }
     if row.samples.is_empty() { Err("no value was printed for this benchmark".to_owned()) } else { Ok(()) }
+}
+
+/// Adds the values of a metric to the row.
+fn add_metric(series: &MetricSeries, metrics: &mut Vec<Metric>, row: &mut PrintedRow) -> Result<(), String> {
+    let metric = &series.metric;
+    let name = metric.name.as_ref();
+    let known = metrics.iter().find(|known| known.name == metric.name);
+    if let Some(known) = known.filter(|known| *known != metric) {
+        return Err(format!("{name} is in {} here and in {} elsewhere", metric.unit, known.unit));
+    }
+    if Metric::built_in(name).is_some_and(|known| known != *metric) {
+        return Err(format!("{name} is in {}", metric.unit));
+    }
+    let mut statistic = PrintedStatistic::Repetitions;
+    let mut iterations = None;
+    let values: Vec<f64> = match &series.series {
+        Series::Exact(value) => vec![*value],
+        Series::Processes(processes) => {
+            iterations = processes.first().and_then(|process| process.iterations);
+            processes.iter().flat_map(|process| process.samples.iter().copied()).collect()
+        }
+        Series::Summaries(summaries) => {
+            let median = summaries.iter().all(|summary| summary.median.is_some());
+            statistic = if median { PrintedStatistic::Median } else { PrintedStatistic::Mean };
+            summaries.iter().filter_map(|it| if median { it.median } else { it.mean }).collect()
+        }
+    };
+    let is_time = metric.unit == Unit::Nanoseconds;
+    let unusable = |value: &&f64| !value.is_finite() || **value < 0.0 || (is_time && **value == 0.0);
+    if let Some(value) = values.iter().find(unusable) {
+        return Err(format!("{name} is {value}"));
+    }
+    if values.is_empty() {
+        return Err(format!("{name} has no value"));
+    }
+    if known.is_none() {
+        metrics.push(metric.clone());
+    }
+    if metric.name == Metric::LATENCY.name {
+        row.statistic = statistic;
+    }
+    row.iterations = row.iterations.or(iterations);
+    row.samples.insert(name.to_owned(), values);
+    Ok(())
 }
