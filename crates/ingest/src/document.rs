@@ -79,7 +79,7 @@ pub(super) fn read_field(json: &mut Scanner<'_>, key: &str) -> Scan<Option<Lint>
 }
 
 /// Returns the finding about a field with this value, in JSON.
-fn finding(name: &str, value: &str) -> Option<Lint> {
+pub(super) fn finding(name: &str, value: &str) -> Option<Lint> {
     let against =
         |detail| Some(Lint::new(LintCode::TruncatedInput, format!("the file states that {detail}")));
     let lower = name_words(name);

@@ -10,7 +10,7 @@ use benchgate_core::record::{MOST_RESULT_BYTES, RunFile};
 
 use super::build::{MOST_BENCHMARKS, fail};
 use super::detect::other_format;
-use super::text::{crash, problems, utf8};
+use super::text::{crash, cut_line, problems, utf8};
 use super::{
     FaultAt, Format, IngestError, LineFault, asv, benchfmt, build, cargo_bench, compile_benchmark,
     compiled_code, conv_library, custom, detect, document, google_benchmark, hyperfine, iree_tools, jmh,
@@ -83,6 +83,10 @@ pub fn read(bytes: &[u8], format: Format, label: &str) -> Result<Run, IngestErro
     if document::is_read(format) {
         let text = text()?;
         run.lints.extend(document::findings(text).map_err(|fault| malformed(of_line(text, *fault)))?);
+    }
+    if format == Format::IreeRunModule && !text()?.ends_with('\n') {
+        // A number without its last digits is a number too.
+        run.lints.push(cut_line());
     }
     if (is_log(format) || matches!(format, Format::LatencyCsv | Format::CompileBenchmarkMarkdown))
         && let Some((line, other)) = other_format(text()?, format)

@@ -15,6 +15,7 @@ use benchgate_core::model::{
 };
 
 use super::build::{ByName, agree, check_count, contradict, direction_of_name, fail, own_metric, processes};
+use super::document::finding;
 use super::join::merge_run;
 use super::json::{parse_stream, unique_map};
 use super::{LineFault, facts};
@@ -37,6 +38,9 @@ struct TorchbenchLine {
     timestamp: Option<serde_json::Value>,
     verification_code: Option<String>,
     benchgate: Option<MeasuredOn>,
+    /// Fields that the runner doesn't write.
+    #[serde(flatten)]
+    others: BTreeMap<String, serde_json::Value>,
 }
 
 /// Written by benchgate: the machine on which a line was measured, for which the runner has no field.
@@ -144,6 +148,10 @@ fn benchmark(line: TorchbenchLine) -> Result<Benchmark, String> {
         benchmark.labels.insert("timestamp".to_owned(), timestamp.to_string().trim_matches('"').to_owned());
     }
     verify(&mut benchmark, line.verification_code.as_deref())?;
+    if let Some(lint) = line.others.iter().find_map(|(name, value)| finding(name, &value.to_string())) {
+        fail(&mut benchmark, Stage::Benchmark, &lint.detail);
+        return Ok(benchmark);
+    }
     match line.metrics.get("error") {
         Some(TorchbenchMetric::Text(why)) if why == "SKIP" => {
             benchmark.outcome =

@@ -512,6 +512,9 @@ fn no_line_of_torchbench_on_another_machine_or_of_other_repetitions_is_green() {
         (counted, ""),
         (counted, "\"iterations_per_run\": 20, "),
         ("\"total_time\"", faster.as_str()),
+        ("\"repeat\"", "\"exit_code\": 1, \"repeat\""),
+        ("\"repeat\"", "\"status\": \"failed\", \"repeat\""),
+        ("\"repeat\"", "\"timed_out\": true, \"repeat\""),
     ];
     none_is_green("torchbench", &line(counted, &both), &edits);
     none_is_green("torchbench with totals", &line(counted, &totals), &edits);
@@ -545,6 +548,19 @@ fn no_head_whose_aggregates_vary_much_more_is_green() {
         let outcome = compared(&only(&base), &only(&head)).expect_code(11);
         assert!(outcome.stdout.contains("statistics of latency"), "{}", outcome.said());
     }
+    // Repetitions have a median.
+    let repetition = |index: u32| {
+        json!({ "name": "BM_a", "run_name": "BM_a", "run_type": "iteration", "repetitions": 3,
+            "repetition_index": index, "iterations": 20, "real_time": 10_000.0 + f64::from(index),
+            "cpu_time": 10_000.0 + f64::from(index), "time_unit": "ns" })
+    };
+    let rows: Vec<Value> = (0..3).map(repetition).collect();
+    let repeated = json!({ "context": { "num_cpus": 8 }, "benchmarks": rows }).to_string();
+    for (base, head) in [(only(&["mean"]), &repeated), (repeated.clone(), &only(&["mean"]))] {
+        let outcome = compared(&base, head).expect_code(11);
+        assert!(outcome.stdout.contains("statistics of latency"), "{}", outcome.said());
+    }
+    compared(&only(&["mean", "median"]), &repeated).expect_code(0);
     compared(&file(10_000.0, 5.0), &only(&["median"])).expect_code(11);
     compared(&file(10_000.0, 5.0), &only(&["mean", "median"])).expect_code(11);
 }
