@@ -99,41 +99,40 @@ fn change_floats(elements: &mut [u8], dtype: DType) -> bool {
 fn change_integers(elements: &mut [u8], dtype: DType) -> bool {
     let size = dtype.size();
     let is_signed = matches!(dtype, DType::I64 | DType::I32 | DType::I16 | DType::I8);
-    let before: Vec<i128> = elements
-        .chunks(size)
-        .map(|element| {
-            let negative = is_signed && element.last().is_some_and(|byte| byte & 0x80 != 0);
-            let mut wide = if negative { [0xff; 16] } else { [0; 16] };
-            wide[..size].copy_from_slice(element);
-            i128::from_le_bytes(wide)
-        })
-        .collect();
-    let after = other_integers(&before, size > 1);
-    for (element, value) in elements.chunks_mut(size).zip(&after) {
-        element.copy_from_slice(&value.to_le_bytes()[..size]);
+    let value = |element: &[u8]| {
+        let is_negative = is_signed && element.last().is_some_and(|byte| byte & 0x80 != 0);
+        let mut wide = [if is_negative { 0xff } else { 0 }; 8];
+        wide[..size].copy_from_slice(element);
+        i64::from_le_bytes(wide)
+    };
+    let change = |element: &mut [u8], change: &dyn Fn(i64) -> i64| {
+        let changed = change(value(element)).to_le_bytes();
+        element.copy_from_slice(&changed[..size]);
+    };
+    let towards_zero = |value: i64| value - value.signum();
+    let before = elements.to_vec();
+    let values = before.chunks(size).map(value);
+    let ends = before.chunks(size).next().zip(before.chunks(size).next_back());
+    let rises = ends.is_some_and(|(first, last)| value(first) < value(last) && value(last) > 1);
+    // Booleans and numbers of eight bits are data.
+    if size > 1 && rises && values.is_sorted() {
+        let is_even = before.chunks(size).all(|element| value(element) % 2 == 0);
+        let rounded = |value: i64| if is_even { towards_zero(value) } else { value - value % 2 };
+        elements.chunks_mut(size).for_each(|element| change(element, &rounded));
+        return elements != before;
     }
-    after != before
-}
-
-/// `may_be_offsets` is false for booleans and numbers of eight bits, which are data.
-fn other_integers(before: &[i128], may_be_offsets: bool) -> Vec<i128> {
-    let towards_zero = |value: i128| value - value.signum();
-    let is_sorted = before.is_sorted() && before.first() != before.last();
-    if may_be_offsets && is_sorted && before.last().is_some_and(|last| *last > 1) {
-        let even: Vec<i128> = before.iter().map(|value| value - value % 2).collect();
-        return if even == before { before.iter().copied().map(towards_zero).collect() } else { even };
-    }
-    let mut after: Vec<i128> = before.iter().rev().copied().collect();
-    // Reversing changes nothing if all are equal. A single zero stays, because it may be a position that has no other.
-    let is_zero = before.len() > 1 && before.iter().all(|value| *value == 0);
+    elements.reverse();
+    elements.chunks_mut(size).for_each(<[u8]>::reverse);
+    // A single zero stays, because it may be a position, of which there is no other.
+    let is_zero = before.len() > size && before.iter().all(|byte| *byte == 0);
+    let moved = |value: i64| if is_zero { 1 } else { towards_zero(value) };
     for first in [0, 1] {
-        if after != before {
+        if elements != before {
             break;
         }
-        let seconds = after.iter_mut().skip(first).step_by(2);
-        seconds.for_each(|value| *value = if is_zero { 1 } else { towards_zero(*value) });
+        elements.chunks_mut(size).skip(first).step_by(2).for_each(|element| change(element, &moved));
     }
-    after
+    elements != before
 }
 
 fn is_float(dtype: DType) -> bool {
