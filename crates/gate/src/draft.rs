@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use benchgate_core::model::{
     Benchmark, BenchmarkName, Better, Consequence, JUDGED_BY, JUDGED_BY_OUTPUTS, Lint, LintCode, Metric,
-    MetricSeries, Outcome, Run, Series, SideName, Verdict, Verification, VerifyCode,
+    MetricSeries, Outcome, Run, Series, SideName, Verdict,
 };
 
 use super::decide::{decide_exact, log_floor, log_tolerance};
@@ -51,6 +51,10 @@ impl ComparedSession<'_> {
         let [base, head] = [self.base, self.head].map(|run| &run.origin.label);
         base == head && !base.is_empty()
     }
+
+    fn judges(&self, metric: &Metric) -> bool {
+        self.metrics.is_empty() || self.metrics.iter().any(|name| *name == metric.name)
+    }
 }
 
 impl Draft {
@@ -94,12 +98,6 @@ pub fn blank(name: &BenchmarkName, pair: Matched<'_>, verdict: Verdict, reason: 
     }
 }
 
-impl ComparedSession<'_> {
-    fn judges(&self, metric: &Metric) -> bool {
-        self.metrics.is_empty() || self.metrics.iter().any(|name| *name == metric.name)
-    }
-}
-
 /// Returns all rows of one benchmark.
 pub fn drafts(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_>) -> Vec<Draft> {
     let Some(any) = pair.any() else { return Vec::new() };
@@ -131,7 +129,7 @@ pub fn drafts(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_
     let identical = status::identical(base, head);
     let gpu = context::on_gpu(head) || context::on_gpu(base);
     let waiting = evidence::waiting(base).max(evidence::waiting(head));
-    let unverified = unverified(head);
+    let unverified = status::unverified(head);
     let unusable = unusable(base).or_else(|| unusable(head));
     let accuracy = accuracy::lints(base, head);
     let mut asked = workload::lints(base, head, session.together);
@@ -139,13 +137,10 @@ pub fn drafts(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_
     asked.extend(disturbance::clocks(base, head));
     let disturbed =
         disturbance::of_row(base, head, Measured::new(session.together, session.history.is_some()));
-    let mut untimed = untimed(pair, (base, head), session, rules);
-    untimed.retain(|draft| draft.row.metric.as_ref().is_none_or(|metric| session.judges(metric)));
-    let is_judged = |series: &&MetricSeries| {
-        let is_untimed = |draft: &Draft| draft.row.metric.as_ref() == Some(&series.metric);
-        session.judges(&series.metric) && !untimed.iter().any(is_untimed)
-    };
-    for series in head.metrics.iter().filter(is_judged) {
+    let untimed = untimed(pair, (base, head), session, rules);
+    let is_untimed =
+        |series: &MetricSeries| untimed.iter().any(|draft| draft.row.metric.as_ref() == Some(&series.metric));
+    for series in head.metrics.iter().filter(|series| !is_untimed(series)) {
         let template = || blank(name, pair, Verdict::Inconclusive, Reason::Open, false);
         let rule = rules.metric(name, &series.metric);
         let mut row = template();
@@ -168,15 +163,15 @@ pub fn drafts(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_
                 let is_lost = is_for_time(base) && TIMES.contains(&series.metric);
                 (row.verdict, row.reason) =
                     if is_lost { not_timed() } else { only_on(SideName::Head, unusable) };
-                // The metric is only required if base has a usable value for it, or if base has no metric at
-                // all.
-                row.fatal = fatal && (row.verdict == Verdict::Error || base.metrics.is_empty());
+                // The metric is only required if base has a usable value for it, or if base has none that is judged.
+                let has_judged = base.metrics.iter().any(|series| session.judges(&series.metric));
+                row.fatal = fatal && (row.verdict == Verdict::Error || !has_judged);
                 Draft::settled(row)
             }
             Some(partner) => metric_draft(row, partner, series, (identical, gpu, waiting), session, rules),
         });
     }
-    let of_base = base.metrics.iter().filter(is_judged);
+    let of_base = base.metrics.iter().filter(|series| !is_untimed(series));
     for series in of_base.filter(|series| head.metric(&series.metric.name).is_none()) {
         let rule = rules.metric(name, &series.metric);
         let (verdict, reason) = only_on(SideName::Base, unusable);
@@ -189,6 +184,7 @@ pub fn drafts(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_
     }
     drafts.extend(untimed);
     drafts.extend(untimed_on_both(pair, (base, head), rules));
+    drafts.retain(|draft| draft.row.metric.as_ref().is_none_or(|metric| session.judges(metric)));
     // The reader found unusable values. If no gating row shows that, the benchmark would pass by its
     // remaining rows.
     let shows = |draft: &Draft| draft.row.fatal && draft.row.verdict == Verdict::Error;
@@ -372,19 +368,6 @@ fn is_timed(series: &MetricSeries) -> bool {
         Series::Processes(processes) => processes.iter().any(|process| process.started.is_some()),
         Series::Summaries(_) | Series::Exact(_) => false,
     }
-}
-
-/// Returns the finding that a module compiled by benchgate was not checked. Foreign files never have a
-/// verification, so it is not reported for them.
-fn unverified(head: &Benchmark) -> Option<Lint> {
-    let code = head.verification.as_ref().map(Verification::supported_code);
-    let checked = matches!(code, Some(VerifyCode::Pass | VerifyCode::Fail));
-    (head.artifact.is_some() && !checked).then(|| {
-        let why = code.map_or("no reference outputs", VerifyCode::as_str);
-        let compared = head.verification.as_ref().is_some_and(|found| !found.against_base.is_empty());
-        let instead = if compared { "; compared with base's outputs instead" } else { "" };
-        Lint::new(LintCode::Unverified, format!("{why}{instead}"))
-    })
 }
 
 /// Ratio by which the processes of two identical programs may differ. States of one machine differ by less;

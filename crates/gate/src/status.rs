@@ -12,6 +12,19 @@ use benchgate_core::record::WHEN_STORED;
 use super::rules::Rules;
 use super::{ChangedReference, Expectation, Policy, Reason, Row, workload};
 
+/// Returns the finding that a module compiled by benchgate was not checked. Foreign files never have a
+/// verification, so it is not reported for them.
+pub fn unverified(head: &Benchmark) -> Option<Lint> {
+    let code = head.verification.as_ref().map(Verification::supported_code);
+    let checked = matches!(code, Some(VerifyCode::Pass | VerifyCode::Fail));
+    (head.artifact.is_some() && !checked).then(|| {
+        let why = code.map_or("no reference outputs", VerifyCode::as_str);
+        let compared = head.verification.as_ref().is_some_and(|found| !found.against_base.is_empty());
+        let instead = if compared { "; compared with base's outputs instead" } else { "" };
+        Lint::new(LintCode::Unverified, format!("{why}{instead}"))
+    })
+}
+
 /// A verdict about a benchmark as a whole.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Status {

@@ -338,7 +338,7 @@ pub(super) async fn check(
         let inputs = [execution.inputs.as_slice(), &others.inputs].concat();
         let execution = Execution { inputs, ..execution.clone() };
         let finished = host.run(&start(execution.through(&caller.module, ALONE, &alone))).await?;
-        let is_last = values == OtherValues::FloatingPoint || !others.has_integers;
+        let is_last = values == OtherValues::FloatingPoint || !others.is_mixed;
         // The function may not accept the other inputs: it fails, or returns NaN for a mask that leaves nothing.
         if finished.exit == Exit::Success && (is_last || !has_nan(&alone)?) {
             both = Some((values, execution));

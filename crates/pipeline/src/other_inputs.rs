@@ -25,8 +25,8 @@ pub(super) enum OtherValues {
 #[derive(Debug)]
 pub(super) struct OtherInputs {
     pub(super) inputs: Vec<InputArg>,
-    /// True if integers or booleans differ.
-    pub(super) has_integers: bool,
+    /// True if floating-point numbers differ and others do too, so that there are inputs with fewer changes.
+    pub(super) is_mixed: bool,
 }
 
 /// Makes other inputs, and writes their files to `folder`. `None` if no different inputs can be made.
@@ -35,13 +35,15 @@ pub(super) fn made(
     values: OtherValues,
     folder: &Path,
 ) -> Result<Option<OtherInputs>, PipelineError> {
-    let mut made = OtherInputs { inputs: Vec::new(), has_integers: false };
+    let mut made = Vec::new();
+    let mut changed = Vec::new();
     for (number, input) in inputs.iter().enumerate() {
         let other = other(input, number, values, folder)?;
-        made.has_integers |= other.as_ref().is_some_and(|(dtype, _)| !is_float(*dtype));
-        made.inputs.push(other.map_or_else(|| input.clone(), |(_, other)| other));
+        changed.extend(other.as_ref().map(|(dtype, _)| is_float(*dtype)));
+        made.push(other.map_or_else(|| input.clone(), |(_, other)| other));
     }
-    Ok((made.inputs != inputs).then_some(made))
+    let is_mixed = changed.contains(&true) && changed.contains(&false);
+    Ok((!changed.is_empty()).then_some(OtherInputs { inputs: made, is_mixed }))
 }
 
 /// `None` if the input stays the same.
@@ -240,11 +242,13 @@ mod tests {
         let inputs = [file("a", "3xf32", &floats), file("b", "2xsi16", &integers)];
         let other = |inputs: &[InputArg], values| made(inputs, values, folder.path()).unwrap();
         let all = other(&inputs, OtherValues::All).unwrap();
-        assert!(all.has_integers);
+        assert!(all.is_mixed);
         assert_eq!((values(&all.inputs[0]), values(&all.inputs[1])), (vec![-1.5, 0.0, 0.5], vec![0.0, 2.0]));
         let floats = other(&inputs, OtherValues::FloatingPoint).unwrap();
         assert_eq!((values(&floats.inputs[0]), &floats.inputs[1]), (vec![-1.5, 0.0, 0.5], &inputs[1]));
-        assert!(!other(&inputs[..1], OtherValues::All).unwrap().has_integers);
+        for alone in [&inputs[..1], &inputs[1..]] {
+            assert!(!other(alone, OtherValues::All).unwrap().is_mixed);
+        }
         assert!(other(&inputs[1..], OtherValues::FloatingPoint).is_none());
         assert!(other(&[literal("2xf8E4M3FN=1 2"), literal("i32=0")], OtherValues::All).is_none());
     }

@@ -85,7 +85,7 @@ impl TensorFile {
 /// Returns whether `.npy` can't represent a type such as `4x8xbf16` or `4x8xf8E4M3FN`.
 pub fn lacks_npy(raw: &str) -> bool {
     let name = raw.rsplit('x').next().unwrap_or(raw);
-    // What follows the last `x` of `4xcomplex<f32>` ends with an angle bracket.
+    // `complex` contains an `x` too, so the name that is left of `4xcomplex<f32>` is `<f32>`.
     !name.ends_with('>') && element(name).is_none_or(|dtype| dtype == DType::Bf16)
 }
 
