@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use crate::exit_code::ExitCode;
-use crate::fleet::{Cut, PlanFormat, PlannedSuite, ShardCommand, SuiteBenchmark};
+use crate::fleet::{Cut, Place, PlanFormat, ShardCommand};
 use crate::model::{BenchmarkName, SideName, counted};
 use crate::pipeline::{self, Filter, SideInput};
-use crate::record::{PlanFile, PlannedSideRecord, RunFile};
+use crate::record::{
+    Design, Number, PlanFile, PlanSchema, PlannedBenchmarkRecord, PlannedSideRecord, RunFile,
+};
 use crate::stats::describe;
 use crate::{config, fleet};
 
@@ -98,13 +100,13 @@ pub fn run(args: &PlanArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     }
     let destination = args.output.open()?;
     let sides = sides(args, terminal)?;
-    let suite = suite(args, &sides)?;
+    let (undivided, places) = undivided(args, &sides)?;
     let durations = durations(&args.durations)?;
     let cut = match (args.shards, args.max_minutes) {
         (Some(shards), _) => Cut::Shards(usize::from(shards)),
         (None, minutes) => Cut::Seconds(f64::from(minutes.unwrap_or(1)) * 60.0),
     };
-    let (plan, notes) = fleet::plan(suite, &durations, cut)
+    let (plan, notes) = fleet::plan(undivided, &places, &durations, cut)
         .map_err(|error| CliError::usage(format!("failed to plan: {error}")))?;
     if args.format == PlanFormat::Github && plan.shards.len() > MOST_JOBS {
         return Err(CliError::usage(format!(
@@ -147,7 +149,8 @@ fn sides(args: &PlanArgs, terminal: &Terminal) -> Result<Vec<SideInput>, CliErro
     Ok(sides)
 }
 
-fn suite(args: &PlanArgs, sides: &[SideInput]) -> Result<PlannedSuite, CliError> {
+/// The plan before it is divided, and what each benchmark needs to be placed.
+fn undivided(args: &PlanArgs, sides: &[SideInput]) -> Result<(PlanFile, Vec<Place>), CliError> {
     let benchmarks = pipeline::declared_benchmarks(sides, &Filter::default())?;
     let Some(lead) = sides.iter().find(|side| side.name == SideName::Head) else {
         return Err(CliError::internal("every configuration has a head"));
@@ -171,27 +174,33 @@ fn suite(args: &PlanArgs, sides: &[SideInput]) -> Result<PlannedSuite, CliError>
             has this name"
         )));
     }
-    Ok(PlannedSuite {
+    let places = benchmarks.iter();
+    let places = places.map(|it| Place { rows: it.rows, runner: labels(&it.target) }).collect();
+    let benchmarks = benchmarks.into_iter().map(|benchmark| PlannedBenchmarkRecord {
+        name: benchmark.name.to_string(),
+        target: benchmark.target,
+        sides: benchmark.sides,
+        seconds: Number(0.0),
+    });
+    let file = PlanFile {
+        schema: PlanSchema,
+        benchgate: benchgate_core::VERSION.to_owned(),
+        sha256: String::new(),
         suite: config.suite.clone(),
         seed: config.measure.seed.unwrap_or_else(|| seed(&suite_sha256)),
         suite_sha256,
+        design: if sides.len() == 2 { Design::Pairs } else { Design::Single },
         processes: config.measure.processes,
         min_blocks: config.policy.sequential.min_blocks,
         max_blocks: config.policy.sequential.max_blocks,
         time_budget_ns: run_args::time_budget_ns(config),
+        rows: 0,
         gate: config.policy.stored(),
         sides: sides.iter().map(planned_side).collect(),
-        benchmarks: benchmarks
-            .into_iter()
-            .map(|benchmark| SuiteBenchmark {
-                name: benchmark.name.to_string(),
-                runner: labels(&benchmark.target),
-                target: benchmark.target,
-                sides: benchmark.sides,
-                rows: benchmark.rows,
-            })
-            .collect(),
-    })
+        benchmarks: benchmarks.collect(),
+        shards: Vec::new(),
+    };
+    Ok((file, places))
 }
 
 fn planned_side(side: &SideInput) -> PlannedSideRecord {

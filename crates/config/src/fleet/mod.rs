@@ -8,4 +8,4 @@ mod merge;
 mod plan;
 
 pub use merge::{FleetStatus, Merged, NotMergeable, ShardState, ShardStatus, merge, status};
-pub use plan::{Cut, PackError, PlanFormat, PlannedSuite, ShardCommand, SuiteBenchmark, plan, render};
+pub use plan::{Cut, PackError, Place, PlanFormat, ShardCommand, plan, render};
