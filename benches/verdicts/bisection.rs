@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use benchgate::gate::bisect::{BisectOptions, Ends, Next, Observed, Pair, Part, Search};
+use benchgate::gate::bisect::{BisectOptions, Ends, Next, Observed, Pair, Search};
 use benchgate::gate::noise::Share;
 use benchgate::gate::{CompareOptions, Policy, compare};
 use benchgate::model::{Metric, Process, Run, Verdict};
+use benchgate::record::PartKind;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha12Rng;
 
@@ -88,7 +89,7 @@ fn bisect(machine: &mut Machine) -> Outcome {
     Outcome {
         blamed: found.culprits().map(|(_, upto)| upto).collect(),
         ends_worse: matches!(found.ends, Ends::Worse(_)),
-        unexplained: found.parts.iter().filter(|part| matches!(part, Part::Unexplained { .. })).count(),
+        unexplained: found.parts.iter().filter(|part| part.kind == PartKind::Unexplained).count(),
         pairs: found.probes.len(),
         blocks: found.blocks(),
     }

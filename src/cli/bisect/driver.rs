@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use regex::Regex;
 
-use crate::gate::bisect::{BisectOptions, Ends, Found, Next, Observed, Pair, Part, Search, SearchProgress};
+use crate::gate::bisect::{BisectOptions, Ends, Found, Next, Observed, Pair, Search, SearchProgress};
 use crate::gate::{CompareOptions, Reason, SequentialPolicy, compare};
 use crate::model::{Artifact, Benchmark, Lint, Outcome, Run, SideName, Stage, Verdict, counted};
 use crate::pipeline::SideInput;
-use crate::record::BisectionFile;
+use crate::record::{BisectionFile, PartKind};
 use crate::report::{self, BisectionFacts};
 
 use super::super::run_args::BackendArgs;
@@ -161,10 +161,8 @@ impl<'a> Driver<'a> {
             Ends::Open(observed) => Some((0, self.last(), observed)),
             Ends::NotWorse(_) | Ends::Worse(_) | Ends::Unknown => None,
         };
-        let parts = found.parts.iter().filter_map(|part| match part {
-            Part::Open { after, upto, observed } => Some((*after, *upto, observed)),
-            Part::Culprit { .. } | Part::Unexplained { .. } | Part::Quiet { .. } => None,
-        });
+        let parts = found.parts.iter().filter(|part| part.kind == PartKind::Open);
+        let parts = parts.map(|part| (part.after, part.upto, &part.observed));
         for (after, upto, observed) in ends.into_iter().chain(parts) {
             let why = match &observed.reason {
                 Reason::Unusable(Lint { code, detail }) => format!("{code}: {detail}"),

@@ -17,6 +17,7 @@ mod search;
 mod tests;
 
 use benchgate_core::model::Metric;
+use benchgate_core::record::PartKind;
 use benchgate_stats::multiplicity::Looks;
 
 use crate::{MetricPolicy, Policy, looks};
@@ -40,17 +41,18 @@ pub enum Ends {
 
 /// One part of the whole range.
 #[derive(Debug, Clone)]
-pub enum Part {
-    /// A change between two candidates that the gate compared directly. If `after + 1 == upto`, a single
-    /// candidate made the change; otherwise the candidates between the two couldn't be measured.
-    Culprit { after: usize, upto: usize, observed: Observed, probability: f64 },
-    /// The part's end is worse than its start, but no pair of neighbors inside shows it. `likely` holds most
-    /// of the probability.
-    Unexplained { after: usize, upto: usize, likely: (usize, usize), observed: Observed },
-    /// The part was not shown to be unchanged within the blocks that were allowed.
-    Open { after: usize, upto: usize, observed: Observed },
-    /// The part was judged, and its end is not worse than its start.
-    Quiet { after: usize, upto: usize, observed: Observed },
+pub struct Part {
+    pub kind: PartKind,
+    /// If `after + 1 == upto`, a single candidate made a culprit's change; otherwise the candidates between the
+    /// two couldn't be measured.
+    pub after: usize,
+    pub upto: usize,
+    /// `upto` compared with `after`.
+    pub observed: Observed,
+    /// Probability of a culprit.
+    pub probability: Option<f64>,
+    /// The range that holds most of the probability of an unexplained change.
+    pub likely: Option<(usize, usize)>,
 }
 
 /// A pair that was compared.
@@ -90,31 +92,15 @@ pub struct Found {
 }
 
 impl Part {
-    pub fn observed(&self) -> &Observed {
-        match self {
-            Self::Culprit { observed, .. }
-            | Self::Unexplained { observed, .. }
-            | Self::Open { observed, .. }
-            | Self::Quiet { observed, .. } => observed,
-        }
-    }
-
-    pub fn after(&self) -> usize {
-        match self {
-            Self::Culprit { after, .. }
-            | Self::Unexplained { after, .. }
-            | Self::Open { after, .. }
-            | Self::Quiet { after, .. } => *after,
-        }
+    fn new(kind: PartKind, after: usize, upto: usize, observed: Observed) -> Self {
+        Self { kind, after, upto, observed, probability: None, likely: None }
     }
 }
 
 impl Found {
     pub fn culprits(&self) -> impl Iterator<Item = (usize, usize)> {
-        self.parts.iter().filter_map(|part| match part {
-            Part::Culprit { after, upto, .. } => Some((*after, *upto)),
-            _ => None,
-        })
+        let culprits = self.parts.iter().filter(|part| part.kind == PartKind::Culprit);
+        culprits.map(|part| (part.after, part.upto))
     }
 
     /// Returns the number of blocks of all pairs.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use benchgate_core::model::Verdict;
+use benchgate_core::record::PartKind;
 
 use super::evidence::{MINOR, Observed, Pair, Step};
 use super::{
@@ -192,7 +193,7 @@ impl Search {
                 next
             }
         };
-        found.parts.sort_by_key(Part::after);
+        found.parts.sort_by_key(|part| part.after);
         (next, found)
     }
 
@@ -210,11 +211,12 @@ impl Search {
             Examined::NotWorse(observed) if is_whole => found.ends = Ends::NotWorse(observed),
             Examined::Open(observed) if is_whole => found.ends = Ends::Open(observed),
             Examined::NotWorse(observed) => {
-                found.parts.push(Part::Quiet { after: low, upto: high, observed })
+                found.parts.push(Part::new(PartKind::NotWorse, low, high, observed))
             }
-            Examined::Open(observed) => found.parts.push(Part::Open { after: low, upto: high, observed }),
+            Examined::Open(observed) => found.parts.push(Part::new(PartKind::Open, low, high, observed)),
             Examined::Culprit { after, upto, observed, probability } => {
-                found.parts.push(Part::Culprit { after, upto, observed, probability });
+                let culprit = Part::new(PartKind::Culprit, after, upto, observed);
+                found.parts.push(Part { probability: Some(probability), ..culprit });
                 self.solve(part(low, after), found)?;
                 self.solve(part(upto, high), found)?;
                 return Ok(true);
@@ -228,7 +230,8 @@ impl Search {
                 if !inside {
                     // The segment's end is worse than its start, although neither half shows this.
                     found.parts.truncate(known);
-                    found.parts.push(Part::Unexplained { after: low, upto: high, likely, observed });
+                    let unexplained = Part::new(PartKind::Unexplained, low, high, observed);
+                    found.parts.push(Part { likely: Some(likely), ..unexplained });
                 }
                 return Ok(true);
             }
@@ -290,7 +293,7 @@ impl Search {
     fn mismatch(&self, found: &Found) -> Option<(f64, f64)> {
         let Ends::Worse(whole) = &found.ends else { return None };
         let Some(Step::Shift(size)) = whole.step().filter(|_| !whole.is_settled()) else { return None };
-        let parts: Option<Vec<_>> = found.parts.iter().map(|part| part.observed().bounds()).collect();
+        let parts: Option<Vec<_>> = found.parts.iter().map(|part| part.observed.bounds()).collect();
         let (low, high) = parts?.into_iter().fold((0.0, 0.0), |sum, part| (sum.0 + part.0, sum.1 + part.1));
         let (whole_low, whole_high) = whole.interval?;
         let allowed = whole.floor.max(MINOR * size);

@@ -97,25 +97,13 @@ pub fn bisection_file(found: &Found, facts: &BisectionFacts) -> BisectionFile {
 }
 
 fn part(part: &Part) -> PartRecord {
-    let record = |kind, after: &usize, upto: &usize, observed: &Observed| PartRecord {
-        kind,
-        after: place(*after),
-        upto: place(*upto),
-        probability: None,
-        likely: None,
-        observation: observation(observed),
-    };
-    match part {
-        Part::Culprit { after, upto, observed, probability } => PartRecord {
-            probability: Some(Number(*probability)),
-            ..record(PartKind::Culprit, after, upto, observed)
-        },
-        Part::Unexplained { after, upto, likely, observed } => PartRecord {
-            likely: Some([place(likely.0), place(likely.1)]),
-            ..record(PartKind::Unexplained, after, upto, observed)
-        },
-        Part::Open { after, upto, observed } => record(PartKind::Open, after, upto, observed),
-        Part::Quiet { after, upto, observed } => record(PartKind::NotWorse, after, upto, observed),
+    PartRecord {
+        kind: part.kind,
+        after: place(part.after),
+        upto: place(part.upto),
+        probability: part.probability.map(Number),
+        likely: part.likely.map(|(after, upto)| [place(after), place(upto)]),
+        observation: observation(&part.observed),
     }
 }
 
