@@ -24,7 +24,6 @@ use jiff::Timestamp;
 
 use benchmark::{benchmark_page, path};
 use compare::{compare_page, index, sessions};
-use overview::Overview;
 
 pub use alerts::{Action, AlertPlan, AlertPolicy, IssueTrace, KnownIssue, LEAST_SESSIONS, Over, plan};
 pub use causes::{Cause, ListCommits, Member, Move, Range, SourceCommit, causes, compiler, key, sources};
@@ -83,12 +82,10 @@ impl Site<'_> {
         moved: &[Member<'_>],
         mut write: impl FnMut(&str, &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        let Self { timelines, open, red, newest, silent, unstable, now, repository, commits } = *self;
+        let Self { timelines, unstable, repository, .. } = *self;
         write("assets/site.css", STYLE.as_bytes())?;
         write("assets/site.js", SCRIPT.as_bytes())?;
-        let overview =
-            Overview { timelines, open, red, newest, moved, silent, unstable, now, repository, commits };
-        write("index.html", overview.page().as_bytes())?;
+        write("index.html", self.overview(moved).as_bytes())?;
         write("compare.html", compare_page(timelines).as_bytes())?;
         for timeline in timelines {
             for (benchmark, history) in &timeline.benchmarks {

@@ -2,16 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use maud::{Markup, html};
 
+use super::Site;
 use super::benchmark::{commit, in_short, path, ranges};
-use super::causes::{Cause, ListCommits, Member, Move, causes, key, sources};
+use super::causes::{Cause, Member, Move, causes, key, sources};
 use super::history::{BenchmarkHistory, Timeline};
-use super::layout::{RepositoryUrl, name, page, wide};
+use super::layout::{name, page, wide};
 use super::plot::{day, spark};
 use super::silence::{OpenSlowdown, RedRow, Silence};
-use super::stability::{Unstable, is_held_red};
+use super::stability::is_held_red;
 use crate::report::{change, quantity};
 use benchgate_core::model::counted;
 
@@ -24,24 +25,9 @@ const LISTED: usize = 12;
 /// Maximum number of commits listed for one range.
 const COMMITS: usize = 5;
 
-/// Everything that the overview shows.
-pub struct Overview<'a> {
-    pub timelines: &'a [Timeline],
-    pub open: &'a [OpenSlowdown<'a>],
-    pub red: &'a [RedRow<'a>],
-    /// Number of newest sessions that were read of each suite and testbed, if not all.
-    pub newest: Option<usize>,
-    /// Changes of level by timeline, benchmark and metric.
-    pub moved: &'a [Member<'a>],
-    pub silent: &'a [Silence],
-    pub unstable: &'a [Unstable<'a>],
-    pub now: Timestamp,
-    pub repository: Option<&'a RepositoryUrl>,
-    pub commits: ListCommits<'a>,
-}
-
-impl Overview<'_> {
-    pub fn page(&self) -> String {
+impl Site<'_> {
+    /// Renders the first page. `moved` are the changes of level by timeline, benchmark and metric.
+    pub(super) fn overview(&self, moved: &[Member<'_>]) -> String {
         let is_listed = |member: &Member<'_>| {
             let same = |open: &Member<'_>| open.is_about(member.timeline, member.benchmark);
             let mut steps = self.open.iter().flat_map(|open| open.cause.steps());
@@ -49,7 +35,7 @@ impl Overview<'_> {
         };
         let is_of_week = |member: &&Member<'_>| self.now.duration_since(member.at()) <= WEEK;
         let week: Vec<Member<'_>> =
-            self.moved.iter().filter(is_of_week).filter(|it| !is_listed(it)).cloned().collect();
+            moved.iter().filter(is_of_week).filter(|it| !is_listed(it)).cloned().collect();
         let week = causes(week);
         let body = html! {
             h1 { "Benchmarks" }
@@ -57,7 +43,7 @@ impl Overview<'_> {
             (self.attention(&week))
             (self.unstable())
             (self.grid())
-            (self.rows())
+            (self.rows(moved))
         };
         page("Overview", "", &body)
     }
@@ -287,7 +273,7 @@ impl Overview<'_> {
         }
     }
 
-    fn rows(&self) -> Markup {
+    fn rows(&self, moved: &[Member<'_>]) -> Markup {
         let suites: BTreeSet<&str> = self.timelines.iter().map(|timeline| timeline.suite.as_str()).collect();
         let testbeds: BTreeSet<&str> =
             self.timelines.iter().map(|timeline| timeline.testbed.id.as_str()).collect();
@@ -300,7 +286,7 @@ impl Overview<'_> {
                     th scope="col" { "State" }
                 } }
                 tbody { @for timeline in self.timelines { @for (benchmark, history) in &timeline.benchmarks {
-                    (self.row(timeline, benchmark, history))
+                    (self.row(timeline, benchmark, history, moved))
                 } } }
             }
         };
@@ -323,10 +309,18 @@ impl Overview<'_> {
         }
     }
 
-    fn row(&self, timeline: &Timeline, benchmark: &str, history: &BenchmarkHistory) -> Markup {
+    fn row(
+        &self,
+        timeline: &Timeline,
+        benchmark: &str,
+        history: &BenchmarkHistory,
+        moved: &[Member<'_>],
+    ) -> Markup {
         let main = history.main();
         let newest = main.and_then(|(_, track)| Some((track, track.points.last()?)));
-        let last = self.last_move(timeline, benchmark, main.map(|(metric, _)| metric));
+        let metric = main.map(|(metric, _)| metric);
+        let of = |member: &&Member<'_>| member.is_about(timeline, benchmark) && Some(member.metric) == metric;
+        let last = moved.iter().filter(of).map(|member| &member.change).max_by_key(|moved| moved.at);
         let state = self.state(timeline, benchmark, history, last);
         html! {
             tr data-suite=(crate::report::clean(&timeline.suite)) data-testbed=(crate::report::clean(&timeline.testbed.id))
@@ -343,11 +337,6 @@ impl Overview<'_> {
                 td class=(format!("is-{state}")) { (state) }
             }
         }
-    }
-
-    fn last_move(&self, timeline: &Timeline, benchmark: &str, metric: Option<&str>) -> Option<&Move> {
-        let of = |member: &&Member<'_>| member.is_about(timeline, benchmark) && Some(member.metric) == metric;
-        self.moved.iter().filter(of).map(|member| &member.change).max_by_key(|moved| moved.at)
     }
 
     fn state(
