@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use benchgate_core::model::{Event, Stage};
+use benchgate_core::record::{Number, StageRecord};
 use benchgate_host::files;
 use benchgate_host::process::{Command, Exit, Finished, Opened};
 use benchgate_toolchain::Installed;
@@ -18,7 +19,7 @@ use super::flags::Named;
 use super::host::Host;
 use super::plan::PlannedBenchmark;
 use super::slots::Priority;
-use super::stage::{Compiled, StageFailure, StageReport, Staged};
+use super::stage::{Compiled, StageFailure, Staged, ended};
 use super::trace::{TracePlace, clean};
 use super::{PipelineError, argv, code, diagnostics};
 
@@ -185,7 +186,6 @@ fn read(entry: CacheEntry<CompileMeta>, found_in: Duration) -> Compiled {
     let meta = &entry.meta;
     let (seconds, peak_memory_bytes) =
         if entry.cached { (found_in.as_secs_f64(), None) } else { (meta.seconds, meta.peak_memory_bytes) };
-    let report = StageReport::new(Stage::Compile, entry.status(), seconds);
     Compiled {
         module: entry.path(MODULE),
         vmfb_sha256: entry.files.get(MODULE).cloned().unwrap_or_default(),
@@ -193,11 +193,11 @@ fn read(entry: CacheEntry<CompileMeta>, found_in: Duration) -> Compiled {
         dispatch_count: meta.dispatch_count,
         stores: meta.stores.clone(),
         statistics: fs::read(entry.path(STATISTICS)).map(|bytes| statistics(&bytes)).unwrap_or_default(),
-        report: StageReport {
-            made_in_seconds: entry.cached.then_some(meta.seconds),
+        report: StageRecord {
+            made_in_seconds: entry.cached.then_some(Number(meta.seconds)),
             peak_memory_bytes,
-            log: Some(entry.path(LOG)),
-            ..report
+            log: Some(entry.path(LOG).to_string_lossy().into_owned()),
+            ..ended(Stage::Compile, entry.status(), seconds)
         },
         damaged: entry.damaged,
     }

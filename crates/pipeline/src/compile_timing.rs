@@ -13,7 +13,7 @@ use benchgate_core::model::{
     Benchmark, BenchmarkName, BlockSlot, Event, Metric, MetricKind, MetricSeries, Process, Run, Series,
     SideName, Stage, counted,
 };
-use benchgate_core::record::StageStatus;
+use benchgate_core::record::{StageRecord, StageStatus};
 use benchgate_gate::{self, Policy, decides, open_compile_times};
 use benchgate_host::process::{Command, Exit};
 
@@ -22,7 +22,7 @@ use super::compile::CompileJob;
 use super::host::Host;
 use super::journal::entropy;
 use super::prepare::compile_job;
-use super::stage::{Prepared, StageReport};
+use super::stage::{Prepared, ended};
 use super::{PipelineError, argv, schedule};
 
 /// Number of compilations of a module that only one side has. Later sessions are compared with them.
@@ -129,7 +129,7 @@ async fn in_pairs(
 /// The compile times measured so far on one side, as a run that the gate can judge.
 fn timed(side: &PreparedSide<'_>) -> Run {
     let benchmark = |prepared: &Prepared<'_>| {
-        let timed = prepared.stages.iter().filter_map(|stage| Some((stage.slot?, stage.seconds)));
+        let timed = prepared.stages.iter().filter_map(|stage| Some((stage.slot?, stage.seconds.0)));
         let processes: Vec<Process> = timed
             .map(|(slot, seconds)| {
                 let nanoseconds = Duration::from_secs_f64(seconds).as_nanos() as f64;
@@ -169,11 +169,11 @@ async fn once(
     let job = compile_job(prepared.planned, source, tools);
     let report = compiled(host, &job).await?;
     let is_timed = report.is_some();
-    prepared.stages.extend(report.map(|report| StageReport { slot, ..report }));
+    prepared.stages.extend(report.map(|report| StageRecord { slot, ..report }));
     Ok(is_timed)
 }
 
-async fn compiled(host: &Host<'_>, job: &CompileJob<'_>) -> Result<Option<StageReport>, PipelineError> {
+async fn compiled(host: &Host<'_>, job: &CompileJob<'_>) -> Result<Option<StageRecord>, PipelineError> {
     let staged = host.scratch()?;
     let file = |name: &str| staged.path().join(name);
     let command = Command::new(&job.tools.iree_compile, job.timeout)
@@ -187,6 +187,6 @@ async fn compiled(host: &Host<'_>, job: &CompileJob<'_>) -> Result<Option<StageR
         host.progress.on(Event::Warning(&text));
         return Ok(None);
     }
-    let report = StageReport::new(Stage::Compile, StageStatus::Ok, finished.wall.as_secs_f64());
-    Ok(Some(StageReport { peak_memory_bytes: finished.peak_memory_bytes, ..report }))
+    let report = ended(Stage::Compile, StageStatus::Ok, finished.wall.as_secs_f64());
+    Ok(Some(StageRecord { peak_memory_bytes: finished.peak_memory_bytes, ..report }))
 }

@@ -24,7 +24,7 @@ use super::host::Host;
 use super::interpreters::{ExporterSource, Exporters, crashed};
 use super::plan::PlannedBenchmark;
 use super::slots::Priority;
-use super::stage::{PreparedSource, StageFailure, StageReport, Staged};
+use super::stage::{PreparedSource, StageFailure, Staged, ended};
 use super::trace::{Heard, TracePlace, clean, file_state, relative};
 use super::verify::add_inputs;
 use super::{PipelineError, generated, trace};
@@ -109,7 +109,7 @@ fn source(entry: CacheEntry<ExportMeta>) -> PreparedSource {
         expected64_problem: meta.expected64_problem.clone(),
         parameters: parameters.collect(),
         reference_problem: problem.and_then(|(code, why)| Some((VerifyCode::parse(code)?, why.clone()))),
-        report: StageReport::new(Stage::Export, entry.status(), meta.seconds),
+        report: ended(Stage::Export, entry.status(), meta.seconds),
         lowering: meta.output_type.clone(),
         read_outside: meta.read_outside.clone(),
         damaged: entry.damaged,

@@ -32,7 +32,7 @@ use super::host::Host;
 use super::interpreters::Exporters;
 use super::later_calls::{self, NoCaller};
 use super::plan::PlannedBenchmark;
-use super::stage::{Compiled, Prepared, PreparedSource, StageError, StageFailure, StageReport, Staged};
+use super::stage::{Compiled, Prepared, PreparedSource, StageError, StageFailure, Staged, ended};
 use super::targets::{self, Presence};
 use super::verify::{self, VerifyJob, add_inputs, add_tensors};
 use super::{PipelineError, code, generated};
@@ -295,7 +295,7 @@ async fn source(
         expected64: model.expected_f64.iter().map(|file| file.below(folder)).collect(),
         expected64_problem: None,
         reference_problem: None,
-        report: StageReport::new(Stage::Export, StageStatus::Skipped, 0.0),
+        report: ended(Stage::Export, StageStatus::Skipped, 0.0),
         lowering: None,
         read_outside: Vec::new(),
         damaged: None,

@@ -25,7 +25,7 @@ use super::measure::Measuring;
 use super::plan::Shard;
 use super::profile::Profiler;
 use super::run::{MeasuredRun, Options, PrepareFrom, PreparedRun};
-use super::stage::{Prepared, relative};
+use super::stage::{Prepared, relative, stored};
 use super::{PipelineError, backends, calibration, commands, compile_timing, host};
 
 /// A run whose benchmarks are built and verified, and which has the right to measure.
@@ -401,7 +401,7 @@ fn benchmark(
             dispatch_count: compiled.dispatch_count,
             workload: artifact.workload.clone(),
         }),
-        stages: prepared.stages.iter().map(|stage| stage.record(frame.relative_to)).collect(),
+        stages: prepared.stages.iter().map(|stage| stored(stage, frame.relative_to)).collect(),
         verification: prepared.verification.clone(),
         timing: journal.timings.record(&prepared.name()).filter(|_| !entries.is_empty()),
         processes: entries

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use benchgate_core::model::{
-    ARCHITECTURE, Artifact, BenchmarkName, BlockSlot, Event, GeneratedCode, JUDGED_BY, JUDGED_BY_OUTPUTS,
-    Lint, LintCode, Metric, Outcome, Progress, RENAMED_FROM, Stage, Verification, VerifyCode,
+    ARCHITECTURE, Artifact, BenchmarkName, Event, GeneratedCode, JUDGED_BY, JUDGED_BY_OUTPUTS, Lint,
+    LintCode, Metric, Outcome, Progress, RENAMED_FROM, Stage, Verification, VerifyCode,
 };
 use benchgate_core::numerics::TensorFile;
 use benchgate_core::record::{Number, StageRecord, StageStatus};
@@ -85,43 +85,30 @@ impl StageFailure {
     }
 }
 
-/// The result of a stage of one benchmark.
-#[derive(Debug, Clone)]
-pub(super) struct StageReport {
-    pub(super) stage: Stage,
-    pub(super) status: StageStatus,
-    pub(super) seconds: f64,
-    /// Duration in an earlier run, if this stage's result came from the cache.
-    pub(super) made_in_seconds: Option<f64>,
-    pub(super) peak_memory_bytes: Option<u64>,
-    /// The slot of a compilation that was repeated only to time it.
-    pub(super) slot: Option<BlockSlot>,
-    pub(super) log: Option<PathBuf>,
+/// A stage that ended, whose log has an absolute path until it is stored.
+pub(super) fn ended(stage: Stage, status: StageStatus, seconds: f64) -> StageRecord {
+    let seconds = Number(seconds);
+    StageRecord {
+        stage,
+        status,
+        seconds,
+        made_in_seconds: None,
+        peak_memory_bytes: None,
+        slot: None,
+        log: None,
+    }
 }
 
-impl StageReport {
-    pub(super) fn new(stage: Stage, status: StageStatus, seconds: f64) -> Self {
-        Self { stage, status, seconds, made_in_seconds: None, peak_memory_bytes: None, slot: None, log: None }
-    }
+/// The form that run.json stores, in which paths are relative to a folder where possible.
+pub(super) fn stored(report: &StageRecord, relative_to: &Path) -> StageRecord {
+    let log = report.log.as_ref().map(|log| relative(Path::new(log), relative_to));
+    StageRecord { log, ..report.clone() }
+}
 
-    /// The form that run.json stores, in which paths are relative to a folder where possible.
-    pub(super) fn record(&self, relative_to: &Path) -> StageRecord {
-        StageRecord {
-            stage: self.stage,
-            status: self.status,
-            seconds: Number(self.seconds),
-            made_in_seconds: self.made_in_seconds.map(Number),
-            peak_memory_bytes: self.peak_memory_bytes,
-            slot: self.slot,
-            log: self.log.as_deref().map(|log| relative(log, relative_to)),
-        }
-    }
-
-    /// The duration of the tool in this run.
-    fn took(&self) -> Duration {
-        let ran = self.status == StageStatus::Ok;
-        Duration::try_from_secs_f64(if ran { self.seconds } else { 0.0 }).unwrap_or_default()
-    }
+/// The duration of the tool in this run.
+fn took(report: &StageRecord) -> Duration {
+    let ran = report.status == StageStatus::Ok;
+    Duration::try_from_secs_f64(if ran { report.seconds.0 } else { 0.0 }).unwrap_or_default()
 }
 
 pub(super) fn relative(path: &Path, folder: &Path) -> String {
@@ -129,7 +116,7 @@ pub(super) fn relative(path: &Path, folder: &Path) -> String {
 }
 
 pub(super) trait StageOutput {
-    fn report(&self) -> StageReport;
+    fn report(&self) -> StageRecord;
     /// A note of a few words on how the stage ended.
     fn note(&self) -> String;
 }
@@ -150,7 +137,7 @@ pub(super) struct PreparedSource {
     /// The exporter's finding about the reference, if it can't be used: computing it failed, or two eager
     /// executions disagree.
     pub(super) reference_problem: Option<(VerifyCode, String)>,
-    pub(super) report: StageReport,
+    pub(super) report: StageRecord,
     pub(super) lowering: Option<String>,
     /// Files that the export read outside the sources, relative to them.
     pub(super) read_outside: Vec<String>,
@@ -159,7 +146,7 @@ pub(super) struct PreparedSource {
 }
 
 impl StageOutput for PreparedSource {
-    fn report(&self) -> StageReport {
+    fn report(&self) -> StageRecord {
         self.report.clone()
     }
 
@@ -187,13 +174,13 @@ pub(super) struct Compiled {
     pub(super) stores: Option<String>,
     /// Statistics of the compiler, by its own names.
     pub(super) statistics: std::collections::BTreeMap<String, u64>,
-    pub(super) report: StageReport,
+    pub(super) report: StageRecord,
     /// The reason why an older cache entry could not be used, if there was one.
     pub(super) damaged: Option<String>,
 }
 
 impl StageOutput for Compiled {
-    fn report(&self) -> StageReport {
+    fn report(&self) -> StageRecord {
         self.report.clone()
     }
 
@@ -253,7 +240,7 @@ pub(super) struct Calls {
 pub(super) struct Prepared<'a> {
     pub(super) planned: PlannedBenchmark<'a>,
     pub(super) outcome: Outcome,
-    pub(super) stages: Vec<StageReport>,
+    pub(super) stages: Vec<StageRecord>,
     pub(super) lints: Vec<Lint>,
     pub(super) source: Option<PreparedSource>,
     pub(super) compiled: Option<Compiled>,
@@ -331,7 +318,7 @@ impl<'a> Prepared<'a> {
         match work.await {
             Ok(output) => {
                 let report = output.report();
-                finished(&output.note(), report.took());
+                finished(&output.note(), took(&report));
                 self.stages.push(report);
                 Ok(Some(output))
             }
@@ -351,7 +338,8 @@ impl<'a> Prepared<'a> {
     pub(super) fn fail(&mut self, stage: Stage, failure: StageFailure) {
         let status = if failure.unsupported { StageStatus::Skipped } else { StageStatus::Failed };
         let seconds = failure.took.unwrap_or_default().as_secs_f64();
-        self.stages.push(StageReport { log: failure.log, ..StageReport::new(stage, status, seconds) });
+        let log = failure.log.map(|log| log.to_string_lossy().into_owned());
+        self.stages.push(StageRecord { log, ..ended(stage, status, seconds) });
         if failure.killed {
             self.lints.push(Lint::new(LintCode::Killed, format!("{stage}: {}", failure.why)));
         }

@@ -11,7 +11,7 @@ use benchgate_core::model::{
     Lint, LintCode, OutputCheck, SideName, Stage, Verification, VerifyCode, counted,
 };
 use benchgate_core::numerics::{self, Tensor, TensorFile, lacks_npy};
-use benchgate_core::record::StageStatus;
+use benchgate_core::record::{StageRecord, StageStatus};
 use benchgate_host::files::Scratch;
 use benchgate_host::process::{Command, Exit, Finished, Opened};
 use benchgate_toolchain::Installed;
@@ -25,7 +25,7 @@ use super::later_calls::{self, LaterCalls};
 use super::plan::PlannedBenchmark;
 use super::slots::Priority;
 use super::stage::{
-    Caller, Calls, Outputs, PreparedSource, StageError, StageFailure, StageOutput, StageReport, Staged,
+    Caller, Calls, Outputs, PreparedSource, StageError, StageFailure, StageOutput, Staged, ended,
 };
 use super::{PipelineError, diagnostics};
 
@@ -44,7 +44,7 @@ pub(super) struct VerifyJob<'a> {
 #[derive(Debug)]
 pub(super) struct VerifiedModule {
     pub(super) verification: Verification,
-    report: StageReport,
+    report: StageRecord,
     pub(super) calls: Calls,
     /// The files that the verified call opened, if they could be observed.
     pub(super) opened: Option<Opened>,
@@ -55,7 +55,7 @@ pub(super) struct VerifiedModule {
 }
 
 impl StageOutput for VerifiedModule {
-    fn report(&self) -> StageReport {
+    fn report(&self) -> StageRecord {
         self.report.clone()
     }
 
@@ -92,7 +92,7 @@ pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<Verif
     if finished.exit != Exit::Success || said.is_some() {
         host.fail_on_full_disk(&finished, folder.path())?;
         if let Some(verification) = other_count(host, &finished, &command(&[]), types.len()).await? {
-            let report = StageReport::new(Stage::Verify, StageStatus::Ok, started.elapsed().as_secs_f64());
+            let report = ended(Stage::Verify, StageStatus::Ok, started.elapsed().as_secs_f64());
             let opened = finished.opened;
             return Ok(VerifiedModule {
                 verification,
@@ -197,10 +197,10 @@ pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<Verif
     } else {
         None
     };
-    let report = StageReport::new(Stage::Verify, StageStatus::Ok, started.elapsed().as_secs_f64());
+    let report = ended(Stage::Verify, StageStatus::Ok, started.elapsed().as_secs_f64());
     Ok(VerifiedModule {
         verification,
-        report: StageReport { peak_memory_bytes: finished.peak_memory_bytes, ..report },
+        report: StageRecord { peak_memory_bytes: finished.peak_memory_bytes, ..report },
         calls: Calls {
             peak_device_memory: super::stage::peak_device_memory(&finished.stderr_tail),
             outputs: kept,

@@ -25,7 +25,7 @@ use super::flags::Named;
 use super::host::Host;
 use super::plan::{Shard, SideInput};
 use super::prepare::compile_spec;
-use super::stage::{Compiled, Prepared, PreparedSource, StageReport};
+use super::stage::{Compiled, Prepared, PreparedSource};
 
 use archive::TOOLS;
 
@@ -262,7 +262,7 @@ impl Packing<'_, '_> {
 
 fn record(prepared: &Prepared<'_>, module: Option<BundledModule>) -> BundledBenchmark {
     // The log is not packed; it stays on the machine that wrote it.
-    let stage = |report: &StageReport| StageRecord { log: None, ..report.record(Path::new("")) };
+    let stage = |report: &StageRecord| StageRecord { log: None, ..report.clone() };
     BundledBenchmark {
         name: prepared.name().as_str().to_owned(),
         outcome: OutcomeRecord::from(&prepared.outcome),

@@ -10,7 +10,7 @@ use benchgate_core::model::{Outcome, SideName, Stage, Testbed};
 use benchgate_core::numerics::TensorFile;
 use benchgate_core::record::{
     BundleFile, BundleOrigin, BundledBenchmark, BundledInput, BundledModule, BundledSide, ShardRecord,
-    StageStatus,
+    StageRecord, StageStatus,
 };
 use benchgate_host::files::Scratch;
 use benchgate_host::process::Cancel;
@@ -20,7 +20,7 @@ use super::super::PipelineError;
 use super::super::argv::InputArg;
 use super::super::cache::{Cache, Digests, aside};
 use super::super::plan::{self, Filter, PlannedBenchmark, Shard, SideInput};
-use super::super::stage::{Caller, Compiled, Prepared, PreparedSource, StageFailure, StageReport};
+use super::super::stage::{Caller, Compiled, Prepared, PreparedSource, StageFailure, ended};
 use super::archive;
 
 /// An unpacked and completely checked bundle. Dropping it removes its files.
@@ -176,12 +176,9 @@ impl OpenBundle {
         };
         prepared.outcome = Outcome::from(&packed.outcome);
         prepared.lints = packed.lints.clone();
-        let stages = packed.stages.iter().map(|stage| StageReport {
-            peak_memory_bytes: stage.peak_memory_bytes,
-            made_in_seconds: stage.made_in_seconds.map(|seconds| seconds.0),
-            ..StageReport::new(stage.stage, stage.status, stage.seconds.0)
-        });
-        prepared.stages = stages.collect();
+        let stages = packed.stages.iter();
+        prepared.stages =
+            stages.map(|stage| StageRecord { slot: None, log: None, ..stage.clone() }).collect();
         let Some(module) = &packed.module else { return prepared };
         if let Some(failure) = self.for_another_processor(module, testbed) {
             prepared.fail(Stage::Verify, failure);
@@ -216,7 +213,7 @@ impl OpenBundle {
             expected64: all(&module.expected64),
             expected64_problem: None,
             reference_problem: problem.map(|problem| (problem.code, problem.why.clone())),
-            report: StageReport::new(Stage::Export, StageStatus::Skipped, 0.0),
+            report: ended(Stage::Export, StageStatus::Skipped, 0.0),
             lowering: module.lowering.clone(),
             read_outside: Vec::new(),
             damaged: None,
@@ -232,7 +229,7 @@ impl OpenBundle {
             vmfb_bytes: file.map_or(0, |file| file.bytes),
             dispatch_count: module.dispatch_count,
             statistics: module.compiler.clone(),
-            report: StageReport::new(Stage::Compile, StageStatus::Cached, 0.0),
+            report: ended(Stage::Compile, StageStatus::Cached, 0.0),
             damaged: None,
         }
     }

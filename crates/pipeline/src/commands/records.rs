@@ -5,10 +5,10 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use benchgate_core::model::{BenchmarkName, Lint, LintCode, Metric, Outcome, SideName, Stage};
-use benchgate_core::record::{BenchmarkRecord, OutcomeRecord, ProcessRecord, StageStatus};
+use benchgate_core::record::{BenchmarkRecord, OutcomeRecord, ProcessRecord, StageRecord, StageStatus};
 
 use super::super::journal::{Journal, JournalEntry};
-use super::super::stage::{StageFailure, StageReport, relative};
+use super::super::stage::{StageFailure, ended, relative};
 use super::{PreparedCommand, PrintedRow, PrintedStatistic};
 
 /// All printed metrics, each as the first process described it.
@@ -80,9 +80,8 @@ fn unbuilt(record: &mut BenchmarkRecord, failure: &StageFailure, relative_to: &P
     let stage = Stage::Compile;
     record.outcome = OutcomeRecord::from(&Outcome::Failed { stage, why: failure.why.clone() });
     let seconds = failure.took.unwrap_or_default().as_secs_f64();
-    let report =
-        StageReport { log: failure.log.clone(), ..StageReport::new(stage, StageStatus::Failed, seconds) };
-    record.stages.push(report.record(relative_to));
+    let log = failure.log.as_ref().map(|log| relative(log, relative_to));
+    record.stages.push(StageRecord { log, ..ended(stage, StageStatus::Failed, seconds) });
     if failure.killed {
         record.lints.push(Lint::new(LintCode::Killed, format!("{stage}: {}", failure.why)));
     }
