@@ -6,8 +6,8 @@ use std::path::Path;
 use crate::exit_code::ExitCode;
 use crate::git::Repository;
 use crate::model::{BenchmarkGlob, SideName};
-use crate::record::{AcceptanceFile, QuarantineRecord, RunFile};
-use crate::store::{self, Acceptance, AcceptedSessions, BaselineFolder, Files, StoreError, Stored};
+use crate::record::{AcceptanceFile, AcceptanceSchema, QuarantineRecord, RunFile};
+use crate::store::{self, AcceptedSessions, BaselineFolder, Files, StoreError, Stored};
 
 use super::store_args::{ShelfArgs, StorePlace, no_match, quoted, say_faults};
 use super::{CliError, Terminal, runtime};
@@ -94,18 +94,22 @@ pub fn accept(
     } else {
         args.expires
     };
-    let acceptance = Acceptance {
+    let acceptance = AcceptanceFile {
+        schema: AcceptanceSchema,
+        benchgate: benchgate_core::VERSION.to_owned(),
+        sha256: String::new(),
         suite,
         testbed,
-        from: args.since.clone(),
-        benchmark: args.benchmark.clone(),
+        created: now.to_string(),
+        from: String::new(),
+        benchmark: args.benchmark.as_ref().map(BenchmarkGlob::new),
+        not_measured: Vec::new(),
+        later_runs: None,
         who,
         why: args.why.clone(),
-        until,
-        created: now.to_string(),
-        benchgate: benchgate_core::VERSION.to_owned(),
+        until: until.map(|day| day.to_string()),
     };
-    let (path, from) = store::accept(files, acceptance)?;
+    let (path, from) = store::accept(files, acceptance, args.since.as_deref())?;
     let what = args.benchmark.as_deref().unwrap_or("every benchmark");
     if args.withdraw {
         terminal.say(&format!(

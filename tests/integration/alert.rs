@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 
-use benchgate::record::{QuarantineCause, QuarantineRecord};
+use benchgate::model::BenchmarkGlob;
+use benchgate::record::{AcceptanceFile, QuarantineCause, QuarantineRecord};
 use benchgate::site::{
     Action, AlertPolicy, BenchmarkHistory, IssueTrace, KnownIssue, Range, RepositoryUrl, Site, SourceCommit,
     Timeline, open_slowdowns, plan,
 };
-use benchgate::store::{self, Acceptance, BaselineFolder, Directory};
+use benchgate::store::{self, BaselineFolder, Directory};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
@@ -339,18 +340,15 @@ fn an_issue_is_opened_once_closed_when_accepted_and_opened_again_when_that_ends(
     let mut files = Directory::new(night.world.work().join("baselines"));
     let baseline = BaselineFolder::open_folder(&files, "zoo/cpu".to_owned()).unwrap();
     let (_, accepted) = baseline.acceptances.last().unwrap();
-    let withdrawn = Acceptance {
-        suite: accepted.suite.clone(),
-        testbed: accepted.testbed.clone(),
-        from: Some(accepted.from.clone()),
-        benchmark: Some("*passwd*".to_owned()),
-        who: "kim".to_owned(),
+    let until = history::began(PLAN.nights - 1).to_zoned(jiff::tz::TimeZone::UTC).date();
+    let withdrawn = AcceptanceFile {
+        benchmark: Some(BenchmarkGlob::new("*passwd*")),
         why: "not on purpose".to_owned(),
-        until: Some(history::began(PLAN.nights - 1).to_zoned(jiff::tz::TimeZone::UTC).date()),
+        until: Some(until.to_string()),
         created: (accepted.created.parse::<Timestamp>().unwrap() + SignedDuration::from_secs(60)).to_string(),
-        benchgate: accepted.benchgate.clone(),
+        ..accepted.clone()
     };
-    store::accept(&mut files, withdrawn).unwrap();
+    store::accept(&mut files, withdrawn, Some(&accepted.from)).unwrap();
     night.alert(&[], &[]).expect_code(0);
     assert_eq!(night.states(), vec!["open"; count]);
 }

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use benchgate::gate::{CompareOptions, Policy, Row, compare_with_history};
-use benchgate::model::{Metric, SideName, Verdict};
-use benchgate::record::RunFile;
+use benchgate::model::{BenchmarkGlob, Metric, SideName, Verdict};
+use benchgate::record::{AcceptanceFile, AcceptanceSchema, RunFile};
 use benchgate::site::{
     Action, AlertPolicy, IssueTrace, KnownIssue, Timeline, name_machines, open_slowdowns, plan,
 };
 use benchgate::store::{
-    Acceptance, BaselineFolder, Change, Files, HistoryQuery, Lineage, Selection, StoreError, UpdateOptions,
-    accept, history_for_gate, judged_side, summarise, update,
+    BaselineFolder, Change, Files, HistoryQuery, Lineage, Selection, StoreError, UpdateOptions, accept,
+    history_for_gate, judged_side, summarise, update,
 };
 use jiff::{SignedDuration, Timestamp};
 use rand::{Rng, SeedableRng};
@@ -403,18 +403,22 @@ pub fn play_nights(seed: u64, nights: usize, machine: &Machine, slowdowns: &[Slo
                 let folder = BaselineFolder::open(&files, &golden.suite, &golden.testbed.id).unwrap();
                 folder.find(&files, &stamp).ok()
             });
-            let acceptance = Acceptance {
+            let acceptance = AcceptanceFile {
+                schema: AcceptanceSchema,
+                benchgate: String::new(),
+                sha256: String::new(),
                 suite: golden.suite.clone(),
                 testbed: golden.testbed.id.clone(),
-                from: Some(from.unwrap().to_string()),
-                benchmark: (machine.rows > 1).then(|| name(slow.row)),
+                created: now.to_string(),
+                from: String::new(),
+                benchmark: (machine.rows > 1).then(|| BenchmarkGlob::new(name(slow.row))),
+                not_measured: Vec::new(),
+                later_runs: None,
                 who: "kim".to_owned(),
                 why: "on purpose".to_owned(),
                 until: None,
-                created: now.to_string(),
-                benchgate: String::new(),
             };
-            accept(&mut files, acceptance).unwrap();
+            accept(&mut files, acceptance, Some(from.unwrap().as_str())).unwrap();
         }
         if accepted.is_empty() {
             let file = summarise(&run, SideName::Head, None, Vec::new()).unwrap();

@@ -5,63 +5,36 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 
 use benchgate_core::model::BenchmarkGlob;
-use benchgate_core::record::{AcceptanceFile, AcceptanceSchema, QuarantineCause, QuarantineRecord};
+use benchgate_core::record::{AcceptanceFile, QuarantineCause, QuarantineRecord};
 
 use super::select::{absent, held, usable};
 use super::{BaselineFolder, Change, Fault, Files, RunName, StoreError, Stored, name};
 
-/// An acceptance: the change, the person and the reason.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Acceptance {
-    pub suite: String,
-    pub testbed: String,
-    /// The first accepted run, by its name or by a prefix of its name or commit. `None` means the newest run.
-    pub from: Option<String>,
-    /// Glob for benchmark names; `None` means every benchmark.
-    pub benchmark: Option<String>,
-    pub who: String,
-    pub why: String,
-    /// The last day on which the acceptance applies; `None` means that it does not expire.
-    pub until: Option<jiff::civil::Date>,
-    /// Time of the acceptance (RFC 3339).
-    pub created: String,
-    /// The version of benchgate that wrote the acceptance.
-    pub benchgate: String,
-}
-
-/// Writes an acceptance next to the runs, and returns its path and the first accepted run.
+/// Completes an acceptance, writes it next to the runs, and returns its path and the first accepted run. `from` is
+/// the name of that run, or a prefix of its name or commit; `None` means the newest run.
 ///
 /// # Errors
 /// The run does not exist, is ambiguous or can't be read; the glob is invalid; the baseline can't be written.
-pub fn accept(files: &mut dyn Files, acceptance: Acceptance) -> Result<(String, RunName), StoreError> {
+pub fn accept(
+    files: &mut dyn Files,
+    mut file: AcceptanceFile,
+    from: Option<&str>,
+) -> Result<(String, RunName), StoreError> {
     // The reason is required because later readers have only this record to understand why the level changed.
-    if acceptance.why.trim().is_empty() {
+    if file.why.trim().is_empty() {
         return Err(StoreError::Unusable("an acceptance needs a reason".to_owned()));
     }
-    if acceptance.who.trim().is_empty() {
+    if file.who.trim().is_empty() {
         return Err(StoreError::Unusable("an acceptance needs a name".to_owned()));
     }
-    if let Some(glob) = &acceptance.benchmark {
+    if let Some(glob) = file.benchmark.as_ref().map(BenchmarkGlob::as_str) {
         globset::Glob::new(glob)
             .map_err(|error| StoreError::Unusable(format!("`{glob}` is not a valid glob: {error}")))?;
     }
-    let baseline = BaselineFolder::open(files, &acceptance.suite, &acceptance.testbed)?;
-    let from = find(files, &baseline, acceptance.from.as_deref())?;
-    let mut file = AcceptanceFile {
-        schema: AcceptanceSchema,
-        benchgate: acceptance.benchgate,
-        sha256: String::new(),
-        suite: acceptance.suite,
-        testbed: acceptance.testbed,
-        created: acceptance.created,
-        from: from.to_string(),
-        benchmark: acceptance.benchmark.map(BenchmarkGlob::new),
-        not_measured: Vec::new(),
-        later_runs: Some(later_runs(files, &baseline, &from)?),
-        who: acceptance.who,
-        why: acceptance.why,
-        until: acceptance.until.map(|day| day.to_string()),
-    };
+    let baseline = BaselineFolder::open(files, &file.suite, &file.testbed)?;
+    let from = find(files, &baseline, from)?;
+    file.from = from.to_string();
+    file.later_runs = Some(later_runs(files, &baseline, &from)?);
     file.not_measured = not_measured(files, &baseline, &from, &file)?;
     file.seal();
     let named = name::acceptance_file(&file.created, &file.sha256)

@@ -36,7 +36,7 @@ use benchgate_core::model::counted;
 use benchgate_core::record::RecordError;
 use benchgate_host::git::GitError;
 
-pub use accept::{Acceptance, AcceptedSessions, accept};
+pub use accept::{AcceptedSessions, accept};
 pub use files::{Change, Encoding, Files};
 pub use folder::{
     BATCH, BaselineFolder, Fault, Newest, Runs, SimilarTestbed, Stored, Verified, baseline_folders, verify,

@@ -3,13 +3,13 @@
 
 use std::fs;
 
-use benchgate_core::model::{SideName, Verdict};
-use benchgate_core::record::{QuarantineCause, RunFile};
+use benchgate_core::model::{BenchmarkGlob, SideName, Verdict};
+use benchgate_core::record::{AcceptanceFile, QuarantineCause, RunFile};
 use benchgate_gate::{CompareOptions, Comparison, Policy, compare_with_history};
 
 use super::quarantine_tests::long_night;
 use super::tests::{acceptance, found, put, put_at, store};
-use super::{Acceptance, Directory, Files, accept, judged_side};
+use super::{Directory, Files, accept, judged_side};
 
 const SLOW: &str = "m0/cpu/main";
 
@@ -83,11 +83,11 @@ fn a_step_in_a_young_store_is_over_when_it_is_gone_or_accepted() {
             gated_and_stored(&mut files, night, if night < 2 { 1.0 } else { 1.1 }, true);
         }
         if is_accepted {
-            let one = Acceptance {
-                benchmark: Some("m0/*".to_owned()),
-                ..acceptance(Some("20260103"), "2026-01-20T13:00:00Z")
+            let one = AcceptanceFile {
+                benchmark: Some(BenchmarkGlob::new("m0/*")),
+                ..acceptance("2026-01-20T13:00:00Z")
             };
-            accept(&mut files, one).unwrap();
+            accept(&mut files, one, Some("20260103")).unwrap();
         }
         let level = if is_accepted { 1.1 } else { 1.0 };
         let causes: Vec<_> =
@@ -143,10 +143,10 @@ impl Accepted {
             accepted.put(night, 1.0);
         }
         accepted.put(ACCEPTED, 1.1);
-        let benchmark = (!is_whole).then(|| SLOW.to_owned());
+        let benchmark = (!is_whole).then(|| BenchmarkGlob::new(SLOW));
         let created = long_night(first + night, 1.0, NOISE_ACCEPTED).created.replace("T02", "T08");
-        let acceptance = Acceptance { benchmark, ..acceptance(None, &created) };
-        accept(&mut Directory::new(accepted.folder.path()), acceptance).unwrap();
+        let acceptance = AcceptanceFile { benchmark, ..acceptance(&created) };
+        accept(&mut Directory::new(accepted.folder.path()), acceptance, None).unwrap();
         accepted
     }
 

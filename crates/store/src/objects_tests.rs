@@ -50,7 +50,7 @@ fn the_same_sessions_are_selected_as_from_a_folder() {
     }
     assert_eq!(content(found(&objects)), content(found(&files)));
     for files in [&mut files as &mut dyn Files, &mut objects] {
-        accept(files, acceptance(Some("bbbbbbb"), "2026-10-20T12:00:00Z")).unwrap();
+        accept(files, acceptance("2026-10-20T12:00:00Z"), Some("bbbbbbb")).unwrap();
     }
     assert_eq!(found(&objects).names.len(), 2);
     assert_eq!(content(found(&objects)), content(found(&files)));
@@ -212,7 +212,7 @@ fn an_export_copies_what_is_missing_under_the_same_names() {
     let (folder, memory) = (tempfile::tempdir().unwrap(), Arc::new(InMemory::new()));
     let mut files = Directory::new(folder.path());
     ten_days(&mut files);
-    accept(&mut files, acceptance(None, "2026-10-20T12:00:00Z")).unwrap();
+    accept(&mut files, acceptance("2026-10-20T12:00:00Z"), None).unwrap();
     let mut objects = objects(&memory);
     let first = export(&files, &mut objects).unwrap();
     assert_eq!((first.sessions, first.acceptances, first.already), (10, 1, 0));

@@ -4,14 +4,14 @@
 use std::fs;
 use std::path::Path;
 
-use benchgate_core::model::{LintCode, SideName, Stage, Verdict, VerifyCode};
-use benchgate_core::record::{OutcomeRecord, OutcomeStatus, QuarantineCause, RunFile};
+use benchgate_core::model::{BenchmarkGlob, LintCode, SideName, Stage, Verdict, VerifyCode};
+use benchgate_core::record::{AcceptanceFile, OutcomeRecord, OutcomeStatus, QuarantineCause, RunFile};
 use benchgate_gate::{CompareOptions, Policy};
 
 use super::tests::{
     SESSIONS, acceptance, commit, found, latencies_of, nights, now, put, put_at, run, store, ten_days,
 };
-use super::{Acceptance, Files, Lineage, StoreError, UpdateOptions, accept, prunable, update, verify};
+use super::{Files, Lineage, StoreError, UpdateOptions, accept, prunable, update, verify};
 
 /// A run of two benchmarks, of which the second never changes.
 fn two(day: u8, letter: char, latency: f64) -> RunFile {
@@ -103,11 +103,11 @@ fn a_benchmark_whose_sessions_are_all_quarantined_is_no_new_one() {
         next.quarantine.iter().map(|reason| (reason.cause, reason.benchmark.as_deref())).collect();
     assert_eq!(held, [(QuarantineCause::Undecided, Some("mlp/cpu/main"))]);
     // Accepting the slowdown makes it the new baseline.
-    let one = Acceptance {
-        benchmark: Some("mlp/*/*".to_owned()),
-        ..acceptance(Some("20261007"), "2026-10-07T13:00:00Z")
+    let one = AcceptanceFile {
+        benchmark: Some(BenchmarkGlob::new("mlp/*/*")),
+        ..acceptance("2026-10-07T13:00:00Z")
     };
-    accept(&mut files, one).unwrap();
+    accept(&mut files, one, Some("20261007")).unwrap();
     assert_eq!(latencies_of(&found(&files), "mlp/cpu/main"), [180_000.25]);
 }
 
@@ -163,9 +163,11 @@ fn accepting_one_benchmark_of_a_run_that_was_quarantined_as_a_whole_releases_it(
     let mut dirty = two(4, 'b', 180_000.0);
     dirty.sides[0].dirty = Some(true);
     put(&mut files, &dirty).unwrap();
-    let one =
-        Acceptance { benchmark: Some("mlp/*/*".to_owned()), ..acceptance(None, "2026-10-05T00:00:00Z") };
-    accept(&mut files, one).unwrap();
+    let one = AcceptanceFile {
+        benchmark: Some(BenchmarkGlob::new("mlp/*/*")),
+        ..acceptance("2026-10-05T00:00:00Z")
+    };
+    accept(&mut files, one, None).unwrap();
     let history = found(&files);
     assert_eq!(latencies_of(&history, "mlp/cpu/main"), [180_000.25]);
     assert_eq!(latencies_of(&history, "steady/cpu/main").len(), 3);
@@ -175,7 +177,7 @@ fn accepting_one_benchmark_of_a_run_that_was_quarantined_as_a_whole_releases_it(
 fn an_acceptance_of_another_testbed_is_refused() {
     let (folder, mut files) = store();
     put(&mut files, &run(1, 'a', 120_000.0)).unwrap();
-    let (path, _) = accept(&mut files, acceptance(None, "2026-10-05T00:00:00Z")).unwrap();
+    let (path, _) = accept(&mut files, acceptance("2026-10-05T00:00:00Z"), None).unwrap();
     let other = folder.path().join("quickstart/other");
     fs::create_dir(&other).unwrap();
     fs::copy(folder.path().join(&path), other.join(Path::new(&path).file_name().unwrap())).unwrap();
@@ -358,11 +360,9 @@ fn a_slowdown_that_is_accepted_is_the_baseline_from_then_on() {
     for night in 0..45 {
         stored_cause(&mut files, night, if night < 25 { 1.0 } else { 1.06 });
     }
-    let one = Acceptance {
-        benchmark: Some("m0/*".to_owned()),
-        ..acceptance(Some("20260126"), "2026-02-14T13:00:00Z")
-    };
-    accept(&mut files, one).unwrap();
+    let one =
+        AcceptanceFile { benchmark: Some(BenchmarkGlob::new("m0/*")), ..acceptance("2026-02-14T13:00:00Z") };
+    accept(&mut files, one, Some("20260126")).unwrap();
     assert_eq!(latencies_of(&found(&files), "m0/cpu/main").len(), 20);
     assert_eq!(stored_cause(&mut files, 45, 1.06), None);
     // A further slowdown counts as a new one.

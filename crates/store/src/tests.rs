@@ -6,13 +6,13 @@ use std::path::Path;
 use jiff::Timestamp;
 use tempfile::TempDir;
 
-use benchgate_core::model::{LintCode, Series, SideName, Testbed, Verdict};
-use benchgate_core::record::{OutcomeStatus, QuarantineCause, RunFile};
+use benchgate_core::model::{BenchmarkGlob, LintCode, Series, SideName, Testbed, Verdict};
+use benchgate_core::record::{AcceptanceFile, AcceptanceSchema, OutcomeStatus, QuarantineCause, RunFile};
 use benchgate_gate::{CompareOptions, Policy};
 
 use super::{
-    Acceptance, BaselineFolder, Directory, Files, History, HistoryQuery, Lineage, Missing, Selection,
-    StoreError, UpdateOptions, Updated, accept, history_for_gate, prunable, update, verify,
+    BaselineFolder, Directory, Files, History, HistoryQuery, Lineage, Missing, Selection, StoreError,
+    UpdateOptions, Updated, accept, history_for_gate, prunable, update, verify,
 };
 
 /// The number of sessions that a gate uses by default.
@@ -117,17 +117,21 @@ pub(super) fn ten_days(files: &mut dyn Files) {
     nights(files, 1..=10, |day| run(day, 'a', 120_000.0 + f64::from(day % 3) * 100.0));
 }
 
-pub(super) fn acceptance(from: Option<&str>, created: &str) -> Acceptance {
-    Acceptance {
+pub(super) fn acceptance(created: &str) -> AcceptanceFile {
+    AcceptanceFile {
+        schema: AcceptanceSchema,
+        benchgate: "0.1.0".to_owned(),
+        sha256: String::new(),
         suite: "quickstart".to_owned(),
         testbed: testbed().id,
-        from: from.map(str::to_owned),
+        created: created.to_owned(),
+        from: String::new(),
         benchmark: None,
+        not_measured: Vec::new(),
+        later_runs: None,
         who: "Ada".to_owned(),
         why: "bigger tiles, on purpose".to_owned(),
         until: None,
-        created: created.to_owned(),
-        benchgate: "0.1.0".to_owned(),
     }
 }
 
@@ -228,7 +232,7 @@ fn a_red_session_is_stored_but_excluded_until_it_is_accepted() {
     assert_eq!(history.runs.len(), 10);
     assert!(history.notes[0].contains("2 stored sessions in quarantine"), "{:?}", history.notes);
 
-    accept(&mut files, acceptance(Some("20261011"), "2026-10-13T09:00:00Z")).unwrap();
+    accept(&mut files, acceptance("2026-10-13T09:00:00Z"), Some("20261011")).unwrap();
     let history = found(&files);
     assert_eq!(latencies(&history), [180_000.25, 180_100.25]);
     // A regression after the acceptance is quarantined again.
@@ -241,9 +245,9 @@ fn a_red_session_is_stored_but_excluded_until_it_is_accepted() {
 fn an_acceptance_whose_answer_was_lost_is_stored_and_no_error() {
     let (_folder, mut files) = store();
     ten_days(&mut files);
-    let again = || acceptance(Some("20261010"), "2026-10-11T13:00:00Z");
-    let first = accept(&mut files, again()).unwrap();
-    assert_eq!(accept(&mut files, again()).unwrap(), first);
+    let mut again = || accept(&mut files, acceptance("2026-10-11T13:00:00Z"), Some("20261010")).unwrap();
+    let first = again();
+    assert_eq!(again(), first);
 }
 
 #[test]
@@ -251,17 +255,17 @@ fn sessions_of_an_expired_acceptance_are_excluded() {
     let (_folder, mut files) = store();
     ten_days(&mut files);
     put(&mut files, &run(11, 'b', 180_000.0)).unwrap();
-    let until = |day| Acceptance { until: Some(day), ..acceptance(Some("20261011"), "2026-10-11T13:00:00Z") };
+    let until = |day| AcceptanceFile { until: Some(day), ..acceptance("2026-10-11T13:00:00Z") };
     // In these tests, today is a fixed day in October, so one acceptance is in force and the other has
     // expired.
-    let today = now().to_zoned(jiff::tz::TimeZone::UTC).date();
-    accept(&mut files, until(today)).unwrap();
+    let today = now().to_zoned(jiff::tz::TimeZone::UTC).date().to_string();
+    accept(&mut files, until(today), Some("20261011")).unwrap();
     assert_eq!(latencies(&found(&files)), [180_000.25]);
 
     let (_folder, mut files) = store();
     ten_days(&mut files);
     put(&mut files, &run(11, 'b', 180_000.0)).unwrap();
-    accept(&mut files, until(jiff::civil::date(2026, 10, 12))).unwrap();
+    accept(&mut files, until("2026-10-12".to_owned()), Some("20261011")).unwrap();
     // A fast session after the last day of the acceptance is compared with the good sessions and passes.
     put(&mut files, &run(14, 'c', 100_000.0)).unwrap();
     let history = found(&files);
@@ -280,15 +284,11 @@ fn an_acceptance_is_withdrawn_by_a_newer_one_that_ends() {
         ten_days(&mut files);
         put(&mut files, &run(11, 'b', 180_000.0)).unwrap();
         let why = why.to_string();
-        accept(&mut files, Acceptance { why: why.clone(), ..acceptance(Some("20261011"), accepted) })
-            .unwrap();
+        let first = AcceptanceFile { why: why.clone(), ..acceptance(accepted) };
+        accept(&mut files, first, Some("20261011")).unwrap();
         assert_eq!(latencies(&found(&files)), [180_000.25]);
-        let withdrawn = Acceptance {
-            until: Some(jiff::civil::date(2026, 10, 12)),
-            why,
-            ..acceptance(Some("20261011"), ended)
-        };
-        accept(&mut files, withdrawn).unwrap();
+        let withdrawn = AcceptanceFile { until: Some("2026-10-12".to_owned()), why, ..acceptance(ended) };
+        accept(&mut files, withdrawn, Some("20261011")).unwrap();
         let latencies = latencies(&found(&files));
         assert!(
             latencies.len() == 10 && latencies.iter().all(|latency| *latency < 150_000.0),
@@ -303,13 +303,11 @@ fn a_withdrawal_takes_effect_at_once() {
     let (_folder, mut files) = store();
     ten_days(&mut files);
     put(&mut files, &run(11, 'b', 180_000.0)).unwrap();
-    accept(&mut files, acceptance(Some("20261011"), "2026-10-11T13:00:00Z")).unwrap();
+    accept(&mut files, acceptance("2026-10-11T13:00:00Z"), Some("20261011")).unwrap();
     put(&mut files, &run(13, 'c', 180_000.0)).unwrap();
-    let withdrawal = Acceptance {
-        until: Some(jiff::civil::date(2026, 10, 12)),
-        ..acceptance(Some("20261011"), "2026-10-13T13:00:00Z")
-    };
-    accept(&mut files, withdrawal).unwrap();
+    let withdrawal =
+        AcceptanceFile { until: Some("2026-10-12".to_owned()), ..acceptance("2026-10-13T13:00:00Z") };
+    accept(&mut files, withdrawal, Some("20261011")).unwrap();
     put(&mut files, &run(14, 'd', 100_000.0)).unwrap();
     let history = found(&files);
     assert_eq!(history.runs.len(), 11, "{:?}", history.notes);
@@ -328,9 +326,11 @@ fn accepting_one_benchmark_leaves_the_others_their_history() {
         run
     };
     nights(&mut files, 1..=5, |day| two(day, 100.0 + f64::from(day)));
-    let one =
-        Acceptance { benchmark: Some("mlp/*/*".to_owned()), ..acceptance(None, "2026-10-06T00:00:00Z") };
-    accept(&mut files, one).unwrap();
+    let one = AcceptanceFile {
+        benchmark: Some(BenchmarkGlob::new("mlp/*/*")),
+        ..acceptance("2026-10-06T00:00:00Z")
+    };
+    accept(&mut files, one, None).unwrap();
     let history = found(&files);
     let count = |name: &str| {
         let all = history.runs.iter().flat_map(|run| &run.benchmarks);
@@ -432,7 +432,7 @@ fn files_left_by_a_killed_process_are_ignored() {
 fn pruning_keeps_the_newest_and_what_was_accepted() {
     let (_folder, mut files) = store();
     ten_days(&mut files);
-    accept(&mut files, acceptance(Some("20261002"), "2026-10-02T13:00:00Z")).unwrap();
+    accept(&mut files, acceptance("2026-10-02T13:00:00Z"), Some("20261002")).unwrap();
     let (pruned, _) = prunable(&files, "quickstart/9c1f0e57", 3, now()).unwrap();
     assert_eq!((pruned.removed.len(), pruned.kept), (2, 8));
     files.apply(&pruned.change()).unwrap();
@@ -492,7 +492,7 @@ fn a_session_on_an_overloaded_host_is_quarantined() {
     }
     assert!(latencies(&found(&files)).iter().all(|latency| *latency < 121_000.0));
     // An acceptance of that session releases it.
-    accept(&mut files, acceptance(Some("20261015"), "2026-10-16T09:00:00Z")).unwrap();
+    accept(&mut files, acceptance("2026-10-16T09:00:00Z"), Some("20261015")).unwrap();
     assert_eq!(latencies(&found(&files)).len(), 1);
 }
 
@@ -549,9 +549,9 @@ fn an_acceptance_without_a_reason_is_refused() {
     let (_folder, mut files) = store();
     ten_days(&mut files);
     for blank in ["", "  \n"] {
-        let without = Acceptance { why: blank.to_owned(), ..acceptance(None, "2026-10-13T09:00:00Z") };
-        assert!(matches!(accept(&mut files, without), Err(StoreError::Unusable(_))));
-        let unsigned = Acceptance { who: blank.to_owned(), ..acceptance(None, "2026-10-13T09:00:00Z") };
-        assert!(matches!(accept(&mut files, unsigned), Err(StoreError::Unusable(_))));
+        let without = AcceptanceFile { why: blank.to_owned(), ..acceptance("2026-10-13T09:00:00Z") };
+        assert!(matches!(accept(&mut files, without, None), Err(StoreError::Unusable(_))));
+        let unsigned = AcceptanceFile { who: blank.to_owned(), ..acceptance("2026-10-13T09:00:00Z") };
+        assert!(matches!(accept(&mut files, unsigned, None), Err(StoreError::Unusable(_))));
     }
 }
