@@ -236,15 +236,12 @@ fn session(golden: &RunFile, night: usize, levels: &[f64], noise: &mut Noise) ->
 struct MemoryFiles(BTreeMap<String, Vec<u8>>);
 
 impl Files for MemoryFiles {
-    fn folders(&self, folder: &str) -> Result<Vec<String>, StoreError> {
-        let names = self.below(folder).filter_map(|rest| Some(rest.split_once('/')?.0.to_owned()));
-        let mut names: Vec<String> = names.collect();
+    fn list(&self, folder: &str, folders: bool) -> Result<Vec<String>, StoreError> {
+        let wanted = self.below(folder).filter(|rest| rest.contains('/') == folders);
+        let mut names: Vec<String> =
+            wanted.filter_map(|rest| Some(rest.split('/').next()?.to_owned())).collect();
         names.dedup();
         Ok(names)
-    }
-
-    fn names(&self, folder: &str) -> Result<Vec<String>, StoreError> {
-        Ok(self.below(folder).filter(|rest| !rest.contains('/')).map(str::to_owned).collect())
     }
 
     fn read(&self, path: &str) -> Result<Vec<u8>, StoreError> {

@@ -19,11 +19,15 @@ pub struct Change {
 /// A set of files by path, with `/` as separator. Paths consist of [`super::folder_name`]s, so they never lead out of
 /// the baseline.
 pub trait Files {
-    /// Lists the folders in `folder`, sorted by name; empty if it does not exist. The empty path is the top
-    /// folder.
-    fn folders(&self, folder: &str) -> Result<Vec<String>, StoreError>;
-    /// Lists the files in `folder`, sorted by name; empty if it does not exist.
-    fn names(&self, folder: &str) -> Result<Vec<String>, StoreError>;
+    /// Lists the folders in `folder`, or else its files, sorted by name; empty if it does not exist. The empty path
+    /// is the top folder.
+    fn list(&self, folder: &str, folders: bool) -> Result<Vec<String>, StoreError>;
+    fn folders(&self, folder: &str) -> Result<Vec<String>, StoreError> {
+        self.list(folder, true)
+    }
+    fn names(&self, folder: &str) -> Result<Vec<String>, StoreError> {
+        self.list(folder, false)
+    }
     fn read(&self, path: &str) -> Result<Vec<u8>, StoreError>;
     /// Announces the files that will be read next, so that a remote baseline fetches them together.
     fn prefetch(&self, _paths: &[String]) -> Result<(), StoreError> {

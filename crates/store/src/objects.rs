@@ -236,12 +236,11 @@ impl Objects {
 }
 
 impl Files for Objects {
-    fn folders(&self, folder: &str) -> Result<Vec<String>, StoreError> {
-        let level = if folder.is_empty() { SUITE } else { TESTBED };
-        self.folders_at(&self.folder_key(SESSIONS, folder, "")?, level)
-    }
-
-    fn names(&self, folder: &str) -> Result<Vec<String>, StoreError> {
+    fn list(&self, folder: &str, folders: bool) -> Result<Vec<String>, StoreError> {
+        if folders {
+            let level = if folder.is_empty() { SUITE } else { TESTBED };
+            return self.folders_at(&self.folder_key(SESSIONS, folder, "")?, level);
+        }
         let mut names = self.acceptances(folder)?;
         for period in self.periods(folder)? {
             names.extend(self.names_in(folder, &period)?);

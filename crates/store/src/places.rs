@@ -34,22 +34,6 @@ impl Directory {
         Self { root: root.into() }
     }
 
-    fn entries(&self, folder: &str) -> Result<Vec<(String, bool)>, StoreError> {
-        let path = self.root.join(folder);
-        let io = |source| StoreError::Io { action: "list", path: path.clone(), source };
-        let Some(entries) = files::if_exists(fs::read_dir(&path)).map_err(io)? else {
-            return Ok(Vec::new());
-        };
-        let mut names = Vec::new();
-        for entry in entries {
-            let entry = entry.map_err(io)?;
-            let kind = entry.file_type().map_err(io)?;
-            names.push((entry.file_name().to_string_lossy().into_owned(), kind.is_dir()));
-        }
-        names.sort();
-        Ok(names)
-    }
-
     /// Creates a file completely or not at all, and never replaces another file.
     fn create(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
         let path = self.root.join(name);
@@ -67,12 +51,20 @@ impl Directory {
 }
 
 impl Files for Directory {
-    fn folders(&self, folder: &str) -> Result<Vec<String>, StoreError> {
-        Ok(names(self.entries(folder)?, true))
-    }
-
-    fn names(&self, folder: &str) -> Result<Vec<String>, StoreError> {
-        Ok(names(self.entries(folder)?, false))
+    fn list(&self, folder: &str, folders: bool) -> Result<Vec<String>, StoreError> {
+        let path = self.root.join(folder);
+        let io = |source| StoreError::Io { action: "list", path: path.clone(), source };
+        let Some(entries) = files::if_exists(fs::read_dir(&path)).map_err(io)? else {
+            return Ok(Vec::new());
+        };
+        let mut found = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(io)?;
+            let kind = entry.file_type().map_err(io)?;
+            found.push((entry.file_name().to_string_lossy().into_owned(), kind.is_dir()));
+        }
+        found.sort();
+        Ok(names(found, folders))
     }
 
     fn read(&self, path: &str) -> Result<Vec<u8>, StoreError> {
@@ -132,19 +124,11 @@ impl<'a> Branch<'a> {
     pub fn new(branch: DataBranch<'a>) -> Self {
         Self { inner: RefCell::new(branch) }
     }
-
-    fn entries(&self, folder: &str) -> Result<Vec<(String, bool)>, StoreError> {
-        Ok(self.inner.borrow().list(folder)?)
-    }
 }
 
 impl Files for Branch<'_> {
-    fn folders(&self, folder: &str) -> Result<Vec<String>, StoreError> {
-        Ok(names(self.entries(folder)?, true))
-    }
-
-    fn names(&self, folder: &str) -> Result<Vec<String>, StoreError> {
-        Ok(names(self.entries(folder)?, false))
+    fn list(&self, folder: &str, folders: bool) -> Result<Vec<String>, StoreError> {
+        Ok(names(self.inner.borrow().list(folder)?, folders))
     }
 
     fn read(&self, path: &str) -> Result<Vec<u8>, StoreError> {
@@ -207,19 +191,11 @@ impl<'a> CommitTree<'a> {
             _ => format!("{}/{path}", self.folder),
         }
     }
-
-    fn entries(&self, folder: &str) -> Result<Vec<(String, bool)>, StoreError> {
-        Ok(self.repository.list(&self.commit, &self.inside(folder))?)
-    }
 }
 
 impl Files for CommitTree<'_> {
-    fn folders(&self, folder: &str) -> Result<Vec<String>, StoreError> {
-        Ok(names(self.entries(folder)?, true))
-    }
-
-    fn names(&self, folder: &str) -> Result<Vec<String>, StoreError> {
-        Ok(names(self.entries(folder)?, false))
+    fn list(&self, folder: &str, folders: bool) -> Result<Vec<String>, StoreError> {
+        Ok(names(self.repository.list(&self.commit, &self.inside(folder))?, folders))
     }
 
     fn read(&self, path: &str) -> Result<Vec<u8>, StoreError> {
