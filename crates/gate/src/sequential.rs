@@ -1,6 +1,6 @@
 //! Sequential testing: decides which rows need more blocks, and estimates how many.
 
-use benchgate_core::model::{Benchmark, BenchmarkName, Calibration, Metric, Run, Verdict};
+use benchgate_core::model::{Benchmark, BenchmarkName, Calibration, Metric, Run, Standing, Verdict};
 
 use benchgate_stats::multiplicity::Looks;
 
@@ -139,14 +139,8 @@ fn open_of(comparison: &Comparison, policy: &Policy, of_compiler: bool) -> OpenR
 /// The state of one benchmark between two looks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outlook {
-    pub benchmark: BenchmarkName,
-    pub verdict: Verdict,
-    /// Blocks measured so far.
-    pub blocks: u32,
-    /// head / base.
-    pub ratio: f64,
-    /// The interval that would decide now.
-    pub interval: Option<(f64, f64)>,
+    /// The state of the row that represents the benchmark. The caller knows whether it is still measured.
+    pub standing: Standing,
     /// Blocks after which the interval is probably narrow enough to decide; `None` if unknown.
     pub blocks_needed: Option<f64>,
 }
@@ -161,8 +155,8 @@ pub fn outlook(comparison: &Comparison) -> Vec<Outlook> {
     };
     for row in comparison.rows.iter().filter(paired) {
         let Some(found) = of_row(row) else { continue };
-        match all.iter_mut().find(|known| known.benchmark == found.benchmark) {
-            Some(known) if found.verdict == Verdict::Inconclusive => *known = found,
+        match all.iter_mut().find(|known| known.standing.benchmark == found.standing.benchmark) {
+            Some(known) if found.standing.verdict == Verdict::Inconclusive => *known = found,
             Some(_) => {}
             None => all.push(found),
         }
@@ -173,15 +167,11 @@ pub fn outlook(comparison: &Comparison) -> Vec<Outlook> {
 fn of_row(row: &Row) -> Option<Outlook> {
     let estimate = row.estimate.as_ref()?;
     let interval = estimate.interval.map(|interval| (interval.low, interval.high));
-    Some(Outlook {
-        benchmark: row.benchmark.clone(),
-        verdict: row.verdict,
-        blocks: estimate.blocks,
-        ratio: estimate.ratio,
-        interval,
-        blocks_needed: interval
-            .and_then(|interval| blocks_needed(row, estimate.ratio, interval, estimate.blocks)),
-    })
+    let (benchmark, verdict) = (row.benchmark.clone(), row.verdict);
+    let (blocks, ratio) = (estimate.blocks, estimate.ratio);
+    let blocks_needed = interval.and_then(|interval| blocks_needed(row, ratio, interval, blocks));
+    let standing = Standing { benchmark, verdict, blocks, ratio, interval, open: false };
+    Some(Outlook { standing, blocks_needed })
 }
 
 /// Estimates the blocks that a decision needs. An interval narrows with the square root of the number of

@@ -300,7 +300,8 @@ impl Measuring<'_, '_> {
         let outlooks = benchgate_gate::outlook(&comparison);
         let needed = |index: usize| {
             let rows = outlooks.iter().filter(|outlook| {
-                answer.open.contains(&outlook.benchmark) && self.owns(index, &outlook.benchmark)
+                let row = &outlook.standing.benchmark;
+                answer.open.contains(row) && self.owns(index, row)
             });
             // A command is measured until all of its rows are decided.
             let needed: Option<Vec<f64>> = rows.map(|outlook| outlook.blocks_needed).collect();
@@ -344,18 +345,9 @@ impl Measuring<'_, '_> {
     }
 
     fn standings_of(&self, outlooks: &[Outlook], open: &BTreeSet<usize>) -> Vec<Standing> {
-        let is_open = |outlook: &Outlook| open.iter().any(|&index| self.owns(index, &outlook.benchmark));
-        outlooks
-            .iter()
-            .map(|outlook| Standing {
-                benchmark: outlook.benchmark.clone(),
-                verdict: outlook.verdict,
-                blocks: outlook.blocks,
-                ratio: outlook.ratio,
-                interval: outlook.interval,
-                open: is_open(outlook),
-            })
-            .collect()
+        let is_open = |row: &Standing| open.iter().any(|&index| self.owns(index, &row.benchmark));
+        let rows = outlooks.iter().map(|outlook| &outlook.standing);
+        rows.map(|row| Standing { open: is_open(row), ..row.clone() }).collect()
     }
 
     fn next_look(&self, open: &BTreeSet<usize>, round: u32, until: u32) -> NextLook {
