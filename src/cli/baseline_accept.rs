@@ -5,11 +5,11 @@ use std::path::Path;
 
 use crate::exit_code::ExitCode;
 use crate::git::Repository;
-use crate::model::{BenchmarkGlob, SideName};
+use crate::model::{BenchmarkGlob, SideName, shell_word};
 use crate::record::{AcceptanceFile, AcceptanceSchema, QuarantineRecord, RunFile};
 use crate::store::{self, AcceptedSessions, BaselineFolder, Files, StoreError, Stored};
 
-use super::store_args::{ShelfArgs, StorePlace, no_match, quoted, say_faults};
+use super::store_args::{ShelfArgs, StorePlace, no_match, say_faults};
 use super::{CliError, Terminal, runtime};
 
 /// Accept a change
@@ -52,13 +52,13 @@ pub fn absent<'a>(file: &RunFile, side: SideName, quarantine: &'a [QuarantineRec
 
 /// The command that accepts the session that was stored at `path`, or only some benchmarks.
 pub fn accept_command(file: &RunFile, path: &str, place: &StorePlace, benchmark: Option<&str>) -> String {
-    let session = Path::new(path).file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let shelf = quoted(&[file.suite.clone(), "--testbed".to_owned(), file.testbed.id.clone()]);
-    let since = quoted(&["--since".to_owned(), session]);
-    let benchmark = benchmark.map_or_else(String::new, |glob| {
-        format!(" {}", quoted(&["--benchmark".to_owned(), glob.to_owned()]))
-    });
-    format!("benchgate baseline accept {shelf} {} {since}{benchmark} --why REASON", place.options())
+    let session = shell_word(Path::new(path).file_stem().unwrap_or_default());
+    let (suite, testbed) = (shell_word(&file.suite), shell_word(&file.testbed.id));
+    let benchmark = benchmark.map_or_else(String::new, |glob| format!(" --benchmark {}", shell_word(glob)));
+    let place = place.options();
+    format!(
+        "benchgate baseline accept {suite} --testbed {testbed} {place} --since {session}{benchmark} --why REASON"
+    )
 }
 
 pub fn accept(
@@ -141,8 +141,8 @@ fn require_in_force(args: &Accept, shelf: &BaselineFolder, files: &dyn Files) ->
         CliError::usage(format!("no acceptance of {what} from {from} on is in force in {}", shelf.folder));
     let others = shelf.acceptances.iter().map(|(_, accepted)| {
         let glob = accepted.benchmark.as_ref();
-        let benchmark = glob
-            .map_or_else(String::new, |glob| format!(" --benchmark {}", quoted(&[glob.as_str().to_owned()])));
+        let benchmark =
+            glob.map_or_else(String::new, |glob| format!(" --benchmark {}", shell_word(glob.as_str())));
         format!("--since {}{benchmark}", accepted.from)
     });
     let others: Vec<String> = others.collect();
@@ -182,7 +182,7 @@ fn consequences(sessions: &AcceptedSessions) -> String {
         text.push_str(&format!("still in quarantine: {name}: {}\n", listed(reasons)));
     }
     for name in &sessions.not_measured {
-        let glob = quoted(&[globset::escape(name)]);
+        let glob = shell_word(globset::escape(name));
         text.push_str(&format!(
             "not accepted: {name}: it was not measured in this session, so it keeps its history (to accept that it is gone: `--benchmark {glob}`)\n"
         ));

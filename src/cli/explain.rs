@@ -9,7 +9,7 @@ use crate::exit_code::ExitCode;
 use crate::gate::{CompareOptions, Exchange, REVERSED, SequentialPolicy, compare, explain};
 use crate::git::Repository;
 use crate::ingest::Format;
-use crate::model::{BenchmarkName, Metric, SideName, counted, is_cpu};
+use crate::model::{BenchmarkName, Metric, SideName, counted, is_cpu, shell_word};
 use crate::pipeline::{self, ExchangePlan, Filter, PrepareFrom, SideInput, SuiteRun};
 use crate::report::{self, ExchangeReport};
 
@@ -267,9 +267,7 @@ fn commands(
 /// The command that times the captured call with all of head's kernels.
 fn reproduce(plan: &ExchangePlan) -> String {
     let words = plan.replay.iter().chain(plan.kernels.iter().map(|kernel| &kernel.head));
-    let quoted =
-        words.map(|word| shlex::try_quote(word).map_or_else(|_| word.clone(), |word| word.into_owned()));
-    quoted.collect::<Vec<_>>().join(" ")
+    words.map(shell_word).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use regex::escape;
 
-use crate::model::{Lint, LintCode, Run, Series, counted};
-use crate::process::shell_word;
+use crate::model::{Lint, LintCode, Run, Series, counted, shell_word};
 
 use super::select::renamed;
 

@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 use walkdir::WalkDir;
 
 use crate::files::{self, FileDraft};
-use crate::model::counted;
-use crate::process::shell_word;
+use crate::model::{counted, shell_word};
 
 use super::CliError;
 

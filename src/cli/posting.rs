@@ -8,8 +8,7 @@ use crate::github::{
     Check, Client, CommentRequest, Conclusion, GitHubError, GitHubEvent, GitHubToken, Job, Marker, Posted,
     PullRequest, RetryPolicy, RunAttempt, Sha, WorkflowRun,
 };
-use crate::model::Verdict;
-use crate::process::shell_word;
+use crate::model::{Verdict, shell_word};
 use crate::report::ResultSource;
 
 use super::provenance::Commits;

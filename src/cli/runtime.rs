@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use crate::git::Repository;
 use crate::github::{CodeOrigin, EventError, GitHubEvent, Job};
-use crate::process::{self, Cancel, shell_word};
+use crate::model::shell_word;
+use crate::process::{self, Cancel};
 
 use super::{CliError, paths};
 

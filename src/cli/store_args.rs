@@ -8,7 +8,7 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 
 use crate::config::Store;
 use crate::git::{CommandRunner, DataBranch, GitError, GitToken, Remote, Repository};
-use crate::model::{StoreUrl, StoreUrlError};
+use crate::model::{StoreUrl, StoreUrlError, shell_word};
 use crate::process::{self, ProcessError};
 use crate::store::{self, BaselineFolder, Branch, Directory, Fault, Files, Objects, StoreError};
 
@@ -164,14 +164,13 @@ impl StorePlace {
 
     /// The options that select this place, quoted for a shell.
     pub fn options(&self) -> String {
-        let words = match self {
-            Self::Folder(folder) => vec!["--store".to_owned(), folder.display().to_string()],
+        match self {
+            Self::Folder(folder) => format!("--store {}", shell_word(folder)),
             Self::Branch { name, remote } => {
-                vec![format!("--branch={name}"), "--remote".to_owned(), remote.clone()]
+                format!("{} --remote {}", shell_word(format!("--branch={name}")), shell_word(remote))
             }
-            Self::Objects(url) => vec!["--store".to_owned(), url.to_string()],
-        };
-        quoted(&words)
+            Self::Objects(url) => format!("--store {}", shell_word(url.to_string())),
+        }
     }
 
     /// Opens the baseline. For a branch it fetches the list of files, but no contents yet.
@@ -209,11 +208,6 @@ fn is_copy_of_objects(folder: &Path) -> bool {
         .flatten()
         .flatten()
         .any(|entry| entry.file_name().to_string_lossy().starts_with("suite="))
-}
-
-/// Words as a shell reads them. Only a word with a NUL can't be quoted, and no argument can contain one.
-pub fn quoted(words: &[String]) -> String {
-    shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "))
 }
 
 /// Returns true if a remote is given by its URL and not by its name.

@@ -99,6 +99,13 @@ fn a_step_of_buildkite_puts_a_plan_back_where_it_was_made() {
 }
 
 #[test]
+fn a_step_quotes_what_a_shell_would_expand() {
+    let plan = ["plan", "--shards", "2", "--format", "buildkite", "--plan", "~plan.json"];
+    let steps = suite(2).world.run(plan).expect_code(0).stdout;
+    assert!(steps.contains("download '~plan.json'") && steps.contains("--plan '~plan.json'"), "{steps}");
+}
+
+#[test]
 fn a_single_shard_is_not_stored_as_a_session() {
     let suite = suite(2);
     suite.world.run(["plan", "--shards", "2"]).expect_code(0);

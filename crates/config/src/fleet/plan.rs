@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use benchgate_core::model::counted;
+use benchgate_core::model::{counted, shell_word};
 use benchgate_core::record::{Number, PlanFile, PlannedShardRecord};
 use benchgate_stats::describe;
 
@@ -238,23 +238,13 @@ impl ShardCommand {
     /// The command that measures a shard.
     fn measure(&self, shard: u32) -> String {
         let command = match &self.base {
-            Some(base) => format!("gate --base {}", quoted(base)),
+            Some(base) => format!("gate --base {}", shell_word(base)),
             None => "run".to_owned(),
         };
-        let (config, plan) = (quoted(&self.config), quoted(&self.plan));
+        let (config, plan) = (shell_word(&self.config), shell_word(&self.plan));
         format!(
             "benchgate {command} --config {config} --plan {plan} --shard {shard} --run shard-{shard}.json"
         )
-    }
-}
-
-/// A word, quoted for a shell.
-fn quoted(word: &str) -> String {
-    let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=,:@~^".contains(letter);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
     }
 }
 
@@ -291,11 +281,11 @@ fn github(plan: &PlanFile) -> Value {
 }
 
 fn buildkite(plan: &PlanFile, command: &ShardCommand) -> Value {
-    let file = quoted(&command.plan);
+    let file = shell_word(&command.plan);
     // An agent starts in a fresh checkout. The planning step uploads the plan, and each agent downloads it
     // into the given folder, under the path that it was uploaded with, without a leading `/`.
     let (below, into) = match command.plan.strip_prefix('/') {
-        Some(below) => (quoted(below), "/"),
+        Some(below) => (shell_word(below), "/"),
         None => (file.clone(), "."),
     };
     let fetch = format!("buildkite-agent artifact download {below} {into}");

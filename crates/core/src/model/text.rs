@@ -1,6 +1,7 @@
 //! Text functions: cleaning untrusted text for display (control sequences for a terminal or a log, invisible
-//! characters), counts with their nouns, dates, and digests in hexadecimal.
+//! characters), quoting for a shell, counts with their nouns, dates, and digests in hexadecimal.
 
+use std::ffi::OsStr;
 use std::fmt::Write;
 
 use sha2::{Digest, Sha256};
@@ -29,6 +30,17 @@ pub fn excerpt(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => clean(&text[..end]) + "…",
         None => clean(text),
+    }
+}
+
+/// Quotes one word of a command for a shell.
+pub fn shell_word(word: impl AsRef<OsStr>) -> String {
+    let word = word.as_ref().display().to_string();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=+./:,@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
     }
 }
 

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 use std::{fmt, io};
 
 use nix::sys::signal::Signal;
+
+use benchgate_core::model::shell_word;
 
 use super::Opened;
 
@@ -165,17 +167,6 @@ impl fmt::Display for Command {
 
 fn is_inherited(name: &OsStr) -> bool {
     name.to_str().is_some_and(|name| INHERITED.contains(&name))
-}
-
-/// Quotes one word of a command for a shell.
-pub fn shell_word(word: impl AsRef<OsStr>) -> String {
-    let word = Path::new(word.as_ref()).display().to_string();
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=+./:,@%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
 }
 
 /// The way in which a program ended.

@@ -31,7 +31,7 @@ use nix::sys::prctl;
 pub use cancel::{Cancel, Interrupts, interrupts};
 pub use cgroup::{Containment, containment};
 pub use child::LOG_CUT;
-pub use command::{Command, Exit, Finished, ProcessError, shell_word};
+pub use command::{Command, Exit, Finished, ProcessError};
 pub use opened::Opened;
 pub use session::{ProgramSession, Reply, run};
 

@@ -23,10 +23,10 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 
 use benchgate_config::{CommandLine, CommandSpec};
-use benchgate_core::model::{BenchmarkName, Lint, Metric};
+use benchgate_core::model::{BenchmarkName, Lint, Metric, shell_word};
 use benchgate_core::record::{CommandRecord, OutcomeRecord, SampleMap};
 use benchgate_host::files::{Scratch, Stamp};
-use benchgate_host::process::{Command, Exit, Finished, Opened, ProcessError, shell_word};
+use benchgate_host::process::{Command, Exit, Finished, Opened, ProcessError};
 use benchgate_ingest::Format;
 
 use super::PipelineError;
