@@ -7,11 +7,13 @@ use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use git2::{ErrorClass, ErrorCode, ObjectType, Oid, RepositoryOpenFlags, Revwalk, Sort};
 
 use benchgate_core::model::is_commit;
+
+use crate::files::without_parents;
 
 mod checkout;
 mod data_branch;
@@ -341,21 +343,6 @@ impl Repository {
         }
         other("read an object", error)
     }
-}
-
-/// Removes `.` and `..` from a path without following links.
-fn without_parents(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::ParentDir => {
-                plain.pop();
-            }
-            Component::CurDir => {}
-            part => plain.push(part),
-        }
-    }
-    plain
 }
 
 /// The folder that `safe.directory` has to name for the repository at `path`.

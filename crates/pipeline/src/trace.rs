@@ -15,7 +15,7 @@ use super::PipelineError;
 use super::cache::{Cache, Digests, KeyBuilder, aside, write_json};
 use super::slots::Memo;
 use super::stage::{StageError, StageFailure, Staged};
-use benchgate_host::files;
+use benchgate_host::files::{self, without_parents};
 use benchgate_host::git::{GitError, Repository};
 use serde::{Deserialize, Serialize};
 
@@ -303,16 +303,7 @@ fn is_heard(name: &str) -> bool {
 
 /// Converts a path to an absolute one without `.` and `..`, as Python's `abspath` does.
 pub(super) fn clean(path: &Path) -> PathBuf {
-    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let mut clean = PathBuf::new();
-    for part in absolute.components() {
-        if part == Component::ParentDir {
-            clean.pop();
-        } else {
-            clean.push(part);
-        }
-    }
-    clean
+    without_parents(&std::path::absolute(path).unwrap_or_else(|_| path.to_owned()))
 }
 
 /// The relative path from a folder to a path. Both paths must be results of [`clean`].

@@ -8,7 +8,7 @@
 use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 use nix::unistd::{getegid, geteuid};
 use serde::{Deserialize, Serialize};
@@ -31,6 +31,18 @@ pub fn if_exists<T>(result: io::Result<T>) -> io::Result<Option<T>> {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         result => result.map(Some),
     }
+}
+
+/// Removes `.` and `..` from an absolute path without following links.
+pub fn without_parents(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(plain.pop()),
+            part => plain.push(part),
+        }
+    }
+    plain
 }
 
 /// Reads a whole regular file of at most `most` bytes.

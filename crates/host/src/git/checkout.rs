@@ -16,7 +16,7 @@ use git2::{ObjectType, Oid};
 use super::data_branch::{CommandRunner, run_git};
 use super::remote::last_line;
 use super::{FOLDER, GitError, LINK, Repository, SUBMODULE, io, other};
-use crate::files::{self, LONGEST_LFS_POINTER, Scratch, has_lfs_pointer, is_lfs_pointer};
+use crate::files::{self, LONGEST_LFS_POINTER, Scratch, has_lfs_pointer, is_lfs_pointer, without_parents};
 use crate::process::Command;
 
 /// A part of a commit that could not be checked out completely. Shown to the user.
@@ -347,18 +347,6 @@ fn stays_inside(path: &Path, target: &[u8]) -> bool {
         }
     }
     true
-}
-
-/// Removes `..` from an absolute path without following links.
-fn without_parents(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::ParentDir => drop(plain.pop()),
-            part => plain.push(part),
-        }
-    }
-    plain
 }
 
 /// Removes the write bits of all files.

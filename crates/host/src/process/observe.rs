@@ -342,7 +342,7 @@ fn named(request: &libc::seccomp_notif, path: Named) -> io::Result<impl Iterator
         };
         whole = read_link(folder)?.join(whole);
     }
-    let whole = (!name.is_empty()).then(|| without_parents(&whole));
+    let whole = (!name.is_empty()).then(|| with_parents_resolved(&whole));
     let elsewhere = whole.as_ref().and_then(|path| through_kernel(path, pid));
     Ok(elsewhere.into_iter().chain(whole))
 }
@@ -382,7 +382,7 @@ fn through_kernel(path: &Path, pid: u32) -> Option<PathBuf> {
 
 /// A path without `.` and `..`. Links before the last `..` are resolved, because `..` refers to the target's
 /// parent. Later links stay in the path, because they may have another target the next time.
-fn without_parents(path: &Path) -> PathBuf {
+fn with_parents_resolved(path: &Path) -> PathBuf {
     let parts: Vec<Component<'_>> = path.components().collect();
     let Some(last) = parts.iter().rposition(|part| *part == Component::ParentDir) else {
         return parts.iter().collect();
