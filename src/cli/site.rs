@@ -14,11 +14,11 @@ use sha2::{Digest, Sha256};
 use crate::config::{self, Store};
 use crate::exit_code::ExitCode;
 use crate::files;
+use crate::gate::threads;
 use crate::git::{LineCommit, Repository};
 use crate::model::{counted, hex};
-use crate::record::{BaselineFile, RecordError};
 use crate::site::{self, Silence, Site, Timeline, Unstable};
-use crate::store::{self, Encoding, Files, StoreError, Stored};
+use crate::store::{self, Files, StoreError, Stored};
 
 use super::store_args::{StoreArgs, runner, say_faults};
 use super::{CliError, Terminal};
@@ -221,6 +221,7 @@ pub fn read_timeline(
     say_faults(&baseline.faults, terminal);
     say_faults(&runs.faults, terminal);
     let mut faults = baseline.faults.len() + runs.faults.len();
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let mut found: Option<Timeline> = None;
     for (at, batch) in runs.names.chunks(BATCH).enumerate() {
         let ahead = at * BATCH;
@@ -229,7 +230,8 @@ pub fn read_timeline(
         }
         let bytes = batch.iter().map(|name| files.read(&baseline.run_path(name)));
         let bytes = bytes.collect::<Result<Vec<_>, StoreError>>()?;
-        for (name, file) in batch.iter().zip(parsed(&bytes, baseline.encoding)) {
+        let sessions = threads::each_on(processors, &bytes, 2, |bytes| baseline.encoding.read(bytes));
+        for (name, file) in batch.iter().zip(sessions) {
             let stored = file.map_err(|error| error.to_string());
             let stored = stored.and_then(|file| baseline.checked(name, file).map_err(|fault| fault.why));
             match (stored, name.began()) {
@@ -252,20 +254,6 @@ pub fn read_timeline(
         found.acceptances = baseline.acceptances.iter().map(|(_, accepted)| accepted.clone()).collect();
     }
     Ok(found)
-}
-
-/// Parses and checks files on all processors, and returns them in the same order.
-fn parsed(bytes: &[Vec<u8>], encoding: Encoding) -> Vec<Result<BaselineFile, RecordError>> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let share = bytes.len().div_ceil(threads).max(1);
-    let read = |share: &[Vec<u8>]| -> Vec<_> { share.iter().map(|bytes| encoding.read(bytes)).collect() };
-    std::thread::scope(|scope| {
-        let workers: Vec<_> = bytes.chunks(share).map(|share| scope.spawn(move || read(share))).collect();
-        workers
-            .into_iter()
-            .flat_map(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            .collect()
-    })
 }
 
 impl From<FolderError> for CliError {

@@ -28,7 +28,7 @@ mod separate;
 mod sequential;
 mod series;
 mod status;
-mod threads;
+pub mod threads;
 mod typical;
 mod untrusted;
 mod workload;

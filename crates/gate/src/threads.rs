@@ -4,15 +4,15 @@ use std::thread::{Builder, ScopedJoinHandle};
 
 /// The number is fixed, because verdicts must not depend on the machine. Items are independent, so it only
 /// affects the duration.
-pub const THREADS: usize = 4;
+pub(super) const THREADS: usize = 4;
 
 /// Applies `of` to each item and returns the results in order. Fewer than `worth` items don't justify
 /// starting a thread.
-pub fn each<T: Sync, R: Send>(items: &[T], worth: usize, of: impl Fn(&T) -> R + Sync) -> Vec<R> {
+pub(super) fn each<T: Sync, R: Send>(items: &[T], worth: usize, of: impl Fn(&T) -> R + Sync) -> Vec<R> {
     each_on(THREADS, items, worth, of)
 }
 
-/// Applies `of` on this many threads.
+/// Applies `of` to each item on this many threads and returns the results in order.
 pub fn each_on<T: Sync, R: Send>(
     threads: usize,
     items: &[T],
