@@ -118,10 +118,14 @@ struct Export {
 
 pub fn run(args: &BaselineArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let repository = Repository::open(Path::new(".")).ok();
-    let config = configured(args)?;
-    let (store, root) =
-        config.as_ref().map_or_else(Default::default, |it| (it.store.clone(), it.root.clone()));
-    let place = args.store.over(&store, &root);
+    let config = match &args.command {
+        BaselineCommand::Update(update) => {
+            let file = Some(&update.measuring.config).filter(|file| file.exists());
+            file.map(|file| config::load(file)).transpose()?
+        }
+        _ => args.store.configured(&MeasureArgs::default_config(), false)?,
+    };
+    let place = args.store.place(config.as_ref());
     let mut files = place.open(repository.as_ref(), &runner, terminal)?;
     let files = files.as_mut();
     match &args.command {
@@ -136,16 +140,6 @@ pub fn run(args: &BaselineArgs, terminal: &Terminal) -> Result<ExitCode, CliErro
         BaselineCommand::Export(args) => export(args, files, terminal),
         BaselineCommand::Verify => verify(files, terminal),
     }
-}
-
-/// The configuration, whose `[store]` names the baseline. Stored results can be inspected without the suite's
-/// configuration, so a missing one is not an error.
-fn configured(args: &BaselineArgs) -> Result<Option<Config>, CliError> {
-    let (file, is_needed) = match &args.command {
-        BaselineCommand::Update(update) => (update.measuring.config.clone(), true),
-        _ => (MeasureArgs::default_config(), !args.store.is_named()),
-    };
-    if is_needed && file.exists() { Ok(Some(config::load(&file)?)) } else { Ok(None) }
 }
 
 fn update(

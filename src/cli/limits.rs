@@ -1,6 +1,6 @@
 //! `benchgate limits`: proposes absolute limits from the stored history.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use regex::Regex;
 
@@ -74,14 +74,8 @@ fn rate(text: &str) -> Result<f64, String> {
 pub fn run(args: &LimitsArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let LimitsCommand::Propose(propose) = &args.command;
     let repository = Repository::open(Path::new(".")).ok();
-    let file = MeasureArgs::default_config();
-    let (store, root) = if file.exists() && !args.store.is_named() {
-        let config = config::load(&file)?;
-        (config.store, config.root)
-    } else {
-        (config::Store::default(), PathBuf::new())
-    };
-    let files = args.store.over(&store, &root).open(repository.as_ref(), &runner, terminal)?;
+    let config = args.store.configured(&MeasureArgs::default_config(), false)?;
+    let files = args.store.place(config.as_ref()).open(repository.as_ref(), &runner, terminal)?;
     let shelf = propose.shelf.open(files.as_ref())?;
     let (sessions, _) = baseline_show::load(&shelf, files.as_ref(), propose.sessions, terminal)?;
     let mut rows: Vec<Row> = Vec::new();

@@ -11,7 +11,6 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::config::{self, Store};
 use crate::exit_code::ExitCode;
 use crate::files;
 use crate::gate::threads;
@@ -136,8 +135,9 @@ impl HistoryArgs {
         git: Option<&Repository>,
         terminal: &Terminal,
     ) -> Result<Vec<Timeline>, CliError> {
-        let (configured, root) = configured(&self.config, place)?;
-        let files = place.over(&configured, &root).open(git, &runner, terminal)?;
+        // The file may be absent only if it has the default name.
+        let config = place.configured(&self.config, self.config != Path::new("benchgate.toml"))?;
+        let files = place.place(config.as_ref()).open(git, &runner, terminal)?;
         let mut timelines = Vec::new();
         for (suite, testbed) in store::baseline_folders(files.as_ref())? {
             let mut baseline =
@@ -195,16 +195,6 @@ impl HistoryArgs {
             ExitCode::Pass
         }
     }
-}
-
-/// `[store]` of the configuration. The file may be missing only if it has the default name.
-fn configured(file: &Path, place: &StoreArgs) -> Result<(Store, PathBuf), CliError> {
-    let missing = file == Path::new("benchgate.toml") && !file.exists();
-    if missing || place.is_named() {
-        return Ok((Store::default(), PathBuf::new()));
-    }
-    let config = config::load(file)?;
-    Ok((config.store, config.root))
 }
 
 /// The number of files that are parsed together on all processors. Prefetching uses a multiple of it.

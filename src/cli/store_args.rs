@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
 
-use crate::config::Store;
+use crate::config::{self, Config, Store};
 use crate::git::{CommandRunner, DataBranch, GitError, GitToken, Remote, Repository};
 use crate::model::{StoreUrl, StoreUrlError, shell_word};
 use crate::process::{self, ProcessError};
@@ -131,9 +131,19 @@ pub fn git_environment() -> Vec<(OsString, OsString)> {
 }
 
 impl StoreArgs {
-    /// Returns true if the command line or the environment names the baseline.
-    pub fn is_named(&self) -> bool {
-        self.store.is_some() || self.branch.is_some()
+    /// The configuration, unless these options name the baseline, which its `[store]` names otherwise. Stored
+    /// results can be inspected without the suite's configuration, so that it may be absent if it is not
+    /// `required`.
+    pub fn configured(&self, file: &Path, required: bool) -> Result<Option<Config>, CliError> {
+        let is_named = self.store.is_some() || self.branch.is_some();
+        let is_read = !is_named && (required || file.exists());
+        Ok(is_read.then(|| config::load(file)).transpose()?)
+    }
+
+    /// The place that these options select, or else the configuration.
+    pub fn place(&self, config: Option<&Config>) -> StorePlace {
+        let default = || self.over(&Store::default(), Path::new(""));
+        config.map_or_else(default, |config| self.over(&config.store, &config.root))
     }
 
     /// The place that these options select, or else the one that the configuration in `root` does.
