@@ -38,7 +38,7 @@ pub fn print((suites, seed): (u32, u64)) {
                 let mut random = ChaCha12Rng::seed_from_u64(seed);
                 random.set_stream(u64::from(suite));
                 let slow = suite as usize % recording.len();
-                let (drawn, base, head) = recording.draw(blocks, Some((slow, SLOWER)), &mut random);
+                let (drawn, base, head) = recording.draw(blocks, Some((slow, SLOWER)), true, &mut random);
                 let rows = measure(&base, &head, &policy).comparison.rows;
                 (drawn, rows[slow].verdict == Verdict::Regressed)
             });

@@ -146,7 +146,7 @@ fn suites(
         random.set_stream(u64::from(suite));
         let slow = suite as usize % recording.len();
         let slowed = (one > 1.0).then_some((slow, one));
-        let (drawn, base, mut head) = recording.draw(policy.sequential.max_blocks, slowed, &mut random);
+        let (drawn, base, mut head) = recording.draw(policy.sequential.max_blocks, slowed, true, &mut random);
         for series in head.benchmarks.iter_mut().flat_map(|benchmark| &mut benchmark.metrics) {
             if let Series::Processes(processes) = &mut series.series {
                 processes.iter_mut().flat_map(|p| &mut p.samples).for_each(|sample| *sample *= all);
@@ -282,7 +282,7 @@ fn print_changed(recorded: &Recorded, (suites_asked, seed): (u32, u64), bars: &m
     let judged = parallel(suites_asked, |suite| {
         let mut random = ChaCha12Rng::seed_from_u64(seed);
         random.set_stream(u64::from(suite));
-        let (drawn, base, head) = recording.draw_as_labelled(policy.sequential.max_blocks, &mut random);
+        let (drawn, base, head) = recording.draw(policy.sequential.max_blocks, None, false, &mut random);
         judged(&base, &head, policy, drawn, 0)
     });
     let share = |of: &dyn Fn(&Suite) -> f64| tally(&recording, &judged, of);
@@ -328,7 +328,7 @@ fn print_peers(suites: u32, seed: u64) {
             random.set_stream(u64::from(suite));
             let slow = suite as usize % recording.len();
             let slowed = (factor > 1.0).then_some((slow, factor));
-            let (drawn, base, head) = recording.draw(PEER_BLOCKS, slowed, &mut random);
+            let (drawn, base, head) = recording.draw(PEER_BLOCKS, slowed, true, &mut random);
             let red = |rule: crate::peers::Rule, row: usize, processes: usize| {
                 let sides = samples(&base, row, processes).zip(samples(&head, row, processes));
                 sides.is_some_and(|(base, head)| rule(&base, &head))

@@ -84,7 +84,8 @@ fn a_slowdown_is_red_where_processes_of_both_sides_have_two_speeds() {
     let policy = Policy::default();
     let judge = |seed: u64, factor: f64| {
         let mut random = ChaCha12Rng::seed_from_u64(seed);
-        let (_, base, head) = recording.draw(policy.sequential.max_blocks, Some((slow, factor)), &mut random);
+        let (_, base, head) =
+            recording.draw(policy.sequential.max_blocks, Some((slow, factor)), true, &mut random);
         measure(&base, &head, &policy).comparison.rows[slow].verdict
     };
     let red = (0..10).filter(|seed| judge(*seed, 1.1) == Verdict::Regressed).count();

@@ -283,7 +283,7 @@ impl<'a> Calibrating<'a> {
         let slow = number as usize % self.recording.len();
         let max = self.policy.sequential.max_blocks.max(1);
         let factor = slowdown.map(|slowdown| (slow, 1.0 + slowdown));
-        let (_, base, head) = self.recording.draw(max, factor, &mut random);
+        let (_, base, head) = self.recording.draw(max, factor, true, &mut random);
         let MeasuredSession { comparison, blocks } = measure(&base, &head, self.policy);
         let verdict_of = |name: &BenchmarkName| {
             comparison

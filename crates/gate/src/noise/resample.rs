@@ -79,22 +79,9 @@ impl Recording {
 
     /// Draws a session of `blocks` blocks from the recorded rounds. `slowed` is the index of one benchmark
     /// and the factor by which its head samples are multiplied. Also returns the indices of the rounds that
-    /// were drawn, to cluster by them.
+    /// were drawn, to cluster by them. `swaps` is false for a recording whose sides differ: every block then keeps
+    /// its labels.
     pub fn draw(
-        &self,
-        blocks: u32,
-        slowed: Option<(usize, f64)>,
-        random: &mut impl RngExt,
-    ) -> (Vec<usize>, Run, Run) {
-        self.drawn(blocks, slowed, true, random)
-    }
-
-    /// Draws from a recording whose sides differ: every block keeps its labels.
-    pub fn draw_as_labelled(&self, blocks: u32, random: &mut impl RngExt) -> (Vec<usize>, Run, Run) {
-        self.drawn(blocks, None, false, random)
-    }
-
-    fn drawn(
         &self,
         blocks: u32,
         slowed: Option<(usize, f64)>,
