@@ -14,8 +14,8 @@ use sha2::{Digest, Sha256};
 use crate::exit_code::ExitCode;
 use crate::files;
 use crate::gate::threads;
-use crate::git::{LineCommit, Repository};
-use crate::model::{counted, hex};
+use crate::git::Repository;
+use crate::model::{SourceCommit, counted, hex};
 use crate::site::{self, Silence, Site, Timeline, Unstable};
 use crate::store::{self, Files, StoreError, Stored};
 
@@ -117,10 +117,8 @@ pub fn run(args: &SiteArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
 
 /// The commits after the first one of a range, newest first. Empty if this clone does not have them, because
 /// the suite's sources may be in another repository.
-fn commits(git: &Repository, range: &site::Range<'_>) -> Vec<site::SourceCommit> {
-    let line = git.line(range.from, range.to).unwrap_or_default();
-    let commit = |LineCommit { id, subject, author }| site::SourceCommit { id, subject, author };
-    line.into_iter().skip(1).rev().map(commit).collect()
+fn commits(git: &Repository, range: &site::Range<'_>) -> Vec<SourceCommit> {
+    git.line(range.from, range.to).unwrap_or_default().into_iter().skip(1).rev().collect()
 }
 
 impl HistoryArgs {

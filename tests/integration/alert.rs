@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 
-use benchgate::model::BenchmarkGlob;
+use benchgate::model::{BenchmarkGlob, SourceCommit};
 use benchgate::record::{AcceptanceFile, QuarantineCause, QuarantineRecord};
 use benchgate::site::{
-    Action, AlertPolicy, BenchmarkHistory, IssueTrace, KnownIssue, Range, RepositoryUrl, Site, SourceCommit,
-    Timeline, open_slowdowns, plan,
+    Action, AlertPolicy, BenchmarkHistory, IssueTrace, KnownIssue, Range, RepositoryUrl, Site, Timeline,
+    open_slowdowns, plan,
 };
 use benchgate::store::{self, BaselineFolder, Directory};
 use jiff::{SignedDuration, Timestamp};

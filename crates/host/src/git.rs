@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use git2::{ErrorClass, ErrorCode, ObjectType, Oid, RepositoryOpenFlags, Revwalk, Sort};
 
-use benchgate_core::model::is_commit;
+use benchgate_core::model::{SourceCommit, is_commit};
 
 use crate::files::without_parents;
 
@@ -506,23 +506,12 @@ impl Ancestry<'_> {
     }
 }
 
-/// A commit on the line between two commits.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LineCommit {
-    /// The full identifier (40 digits).
-    pub id: String,
-    /// The first line of its message.
-    pub subject: String,
-    /// The name of its author.
-    pub author: String,
-}
-
 /// The maximum number of commits from `good` to `bad`; more suggest that one of the refs is wrong.
 const MOST_COMMITS: usize = 100_000;
 
 impl Repository {
     /// The commits from `good` to `bad`, both included, oldest first, along the first parents of merges.
-    pub fn line(&self, good: &str, bad: &str) -> Result<Vec<LineCommit>, GitError> {
+    pub fn line(&self, good: &str, bad: &str) -> Result<Vec<SourceCommit>, GitError> {
         let (first, last) = (self.commit(good)?, self.commit(bad)?);
         let failed = |error: git2::Error| other("follow the history", &error);
         let mut line = Vec::new();
@@ -530,7 +519,7 @@ impl Repository {
         loop {
             let subject = String::from_utf8_lossy(at.summary_bytes().unwrap_or_default()).into_owned();
             let author = String::from_utf8_lossy(at.author().name_bytes()).into_owned();
-            line.push(LineCommit { id: at.id().to_string(), subject, author });
+            line.push(SourceCommit { id: at.id().to_string(), subject, author });
             if at.id() == first {
                 line.reverse();
                 return Ok(line);

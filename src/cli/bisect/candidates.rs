@@ -11,8 +11,8 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 
 use crate::config::{self, Config, Pin, ToolSource};
-use crate::git::{LineCommit, Repository};
-use crate::model::{SideName, hex, short_commit};
+use crate::git::Repository;
+use crate::model::{SideName, SourceCommit, hex, short_commit};
 use crate::pipeline::SideInput;
 use crate::process::{self, Command, Exit};
 use crate::toolchain::{self, Lock, ToolchainError, release_order};
@@ -232,7 +232,7 @@ fn between(
     }
 }
 
-fn commits(line: Vec<LineCommit>) -> Vec<Candidate> {
+fn commits(line: Vec<SourceCommit>) -> Vec<Candidate> {
     let name = |id: &str| short_commit(id).to_owned();
     line.into_iter()
         .map(|commit| Candidate { name: name(&commit.id), title: Some(commit.subject), id: commit.id })

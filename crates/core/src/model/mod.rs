@@ -34,8 +34,8 @@ pub use policy::{
 };
 pub use progress::{Event, NextLook, Progress, Quiet, Standing};
 pub use run::{
-    Anchor, Calibration, Context, ForeignProcess, Origin, Run, SideName, Spread, Telemetry, Testbed,
-    Toolchain,
+    Anchor, Calibration, Context, ForeignProcess, Origin, Run, SideName, SourceCommit, Spread, Telemetry,
+    Testbed, Toolchain,
 };
 pub use store_url::{StoreScheme, StoreUrl, StoreUrlError};
 pub use text::{

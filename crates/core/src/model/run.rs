@@ -121,6 +121,17 @@ pub struct Anchor {
     pub ratios: BTreeMap<(BenchmarkName, String), f64>,
 }
 
+/// A commit of the measured repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceCommit {
+    /// The full identifier (40 digits).
+    pub id: String,
+    /// The first line of its message.
+    pub subject: String,
+    /// The name of its author.
+    pub author: String,
+}
+
 /// One side of one execution of a suite on one testbed.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Run {

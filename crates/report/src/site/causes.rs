@@ -5,6 +5,7 @@
 
 use jiff::Timestamp;
 
+use benchgate_core::model::SourceCommit;
 use benchgate_stats::change_points::change_points;
 
 use super::history::{Session, Timeline, Track};
@@ -237,15 +238,6 @@ impl Track {
 pub struct Range<'a> {
     pub from: &'a str,
     pub to: &'a str,
-}
-
-/// A commit in the measured repository.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SourceCommit {
-    pub id: String,
-    /// The first line of its message.
-    pub subject: String,
-    pub author: String,
 }
 
 /// Lists the commits of a range of the sources, newest first; empty if they are not known.

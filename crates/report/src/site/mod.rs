@@ -26,7 +26,7 @@ use benchmark::{benchmark_page, path};
 use compare::{compare_page, index, sessions};
 
 pub use alerts::{Action, AlertPlan, AlertPolicy, IssueTrace, KnownIssue, LEAST_SESSIONS, Over, plan};
-pub use causes::{Cause, ListCommits, Member, Move, Range, SourceCommit, causes, compiler, key, sources};
+pub use causes::{Cause, ListCommits, Member, Move, Range, causes, compiler, key, sources};
 pub use history::{BenchmarkHistory, Point, Session, Timeline, Track, name_machines};
 pub use issue::{
     BenchmarkOwner, IssueContext, body as issue_body, closing as issue_closing, growth as issue_growth,
