@@ -1,7 +1,7 @@
 //! Descriptive statistics of a list of numbers, and diagnoses of a set of processes: two modes, drift, and unequal
 //! disturbances. Every function returns `None` if the list is too short, and none reorders its argument.
 
-use super::distributions::hypergeometric_test;
+use super::distributions::{hypergeometric_test, sign_test};
 
 /// Factor from a median absolute deviation to the standard deviation of normal values: 1 / 0.6745.
 pub const MEDIAN_DEVIATION: f64 = 1.4826;
@@ -30,8 +30,6 @@ pub fn stddev(values: &[f64]) -> Option<f64> {
     variance(values).map(f64::sqrt)
 }
 
-/// Number of values from which two of them can bound the median with 95 % confidence.
-const ENOUGH: usize = 6;
 /// Quantile of the normal distribution for a two-sided 95 % interval.
 const NORMAL: f64 = 1.959_964;
 
@@ -47,25 +45,12 @@ pub fn median_with_interval(values: &[f64]) -> Option<(f64, f64, f64)> {
 
 /// Returns the number of values at each end that lie outside the interval.
 fn skipped(n: usize) -> usize {
-    if n < ENOUGH {
-        return 0;
-    }
-    // Up to this many values, the rank is computed exactly: the largest one for which both tails of the
-    // binomial distribution together hold at most 5 %.
+    // Up to this many values, the rank is the largest one that the sign test rejects at 5 %.
     const EXACT: usize = 200;
     if n > EXACT {
         return (n as f64 / 2.0 - NORMAL * (n as f64).sqrt() / 2.0 - 1.0).max(0.0) as usize;
     }
-    let (mut ways, mut tail, mut skipped) = (0.5_f64.powi(n as i32), 0.0, 0);
-    for rank in 0..n / 2 {
-        tail += ways;
-        if 2.0 * tail > 0.05 {
-            break;
-        }
-        skipped = rank;
-        ways *= (n - rank) as f64 / (rank + 1) as f64;
-    }
-    skipped
+    (0..n / 2).take_while(|&rank| 2.0 * sign_test(n - rank, n) <= 0.05).last().unwrap_or(0)
 }
 
 /// Returns a sorted copy. NaN sorts last, so that it stays visible.
