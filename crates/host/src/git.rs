@@ -270,8 +270,7 @@ impl Repository {
 
     /// The absolute paths of all tracked files.
     pub fn tracked(&self) -> Result<BTreeSet<PathBuf>, GitError> {
-        let index = self.inner.index().map_err(|error| other("read the index", &error))?;
-        Ok(index.iter().map(|entry| self.root.join(OsStr::from_bytes(&entry.path))).collect())
+        Ok(self.tracked_commits()?.into_iter().map(|(path, _)| self.root.join(path)).collect())
     }
 
     /// All tracked files relative to the root; for a submodule, its folder and commit.
@@ -323,10 +322,9 @@ impl Repository {
             Err(error) => return Err(error),
         };
         let Ok(inside) = self.root.strip_prefix(&outer.root) else { return Ok(None) };
-        // The mode of an index entry that is a submodule.
-        const COMMIT: u32 = 0o160_000;
         let index = outer.inner.index().map_err(|error| other("read the index", &error))?;
-        let is_submodule = index.get_path(inside, 0).is_some_and(|entry| entry.mode == COMMIT);
+        let entry = index.get_path(inside, 0);
+        let is_submodule = entry.is_some_and(|entry| i32::try_from(entry.mode) == Ok(SUBMODULE));
         Ok(is_submodule.then_some(outer.root))
     }
 
