@@ -3,6 +3,8 @@
 
 use serde::de::IgnoredAny;
 
+use benchgate_core::model::without_colors;
+
 use super::json_scan::Scanner;
 use super::text::{crash, lines};
 use super::{
@@ -40,7 +42,7 @@ pub fn detect(bytes: &[u8]) -> Option<Format> {
 
 /// Returns the format that this line identifies.
 fn decisive_line(line: &str) -> Option<Format> {
-    let line = google_benchmark::without_colors(line);
+    let line = without_colors(line);
     Some(match line.as_ref() {
         line if line.starts_with(google_benchmark::CSV_HEADER) => Format::GoogleBenchmarkCsv,
         line if google_benchmark::is_console_header(line) => Format::GoogleBenchmarkConsole,

@@ -4,9 +4,8 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use benchgate_core::model::{Lint, LintCode, excerpt};
+use benchgate_core::model::{Lint, LintCode, excerpt, without_colors};
 
-use super::google_benchmark::without_colors;
 use super::iree_tools::is_status;
 use super::{IngestError, line_of};
 

@@ -6,6 +6,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
+use benchgate_core::model::without_colors;
 use benchgate_host::process::{Exit, Finished};
 
 use super::PipelineError;
@@ -18,7 +19,7 @@ const MILDER: [&str; 4] = ["warning:", "note:", "remark:", "debug:"];
 /// runtime's status of a failed call (`file.c:12: NOT_FOUND; …`). The word "error" elsewhere, in a warning or
 /// in a dump, does not count.
 pub(super) fn is_error(line: &str) -> bool {
-    let line = without_colour(line);
+    let line = without_colors(line);
     let line = line.trim();
     has_status(line) || is_diagnostic(line)
 }
@@ -107,17 +108,6 @@ fn has_status(line: &str) -> bool {
     is_source && is_status && number.parse::<u32>().is_ok()
 }
 
-fn without_colour(line: &str) -> String {
-    let mut text = String::with_capacity(line.len());
-    let mut rest = line;
-    while let Some((before, after)) = rest.split_once("\u{1b}[") {
-        text.push_str(before);
-        rest = after.split_once(|c: char| c.is_ascii_alphabetic()).map_or("", |(_, rest)| rest);
-    }
-    text.push_str(rest);
-    text
-}
-
 /// The first error in a tool's log. The captured tail of stderr is not enough, because a tool may dump a long
 /// program after an error.
 pub(super) fn in_log(log: &Path) -> Result<Option<String>, PipelineError> {
@@ -140,7 +130,8 @@ fn first_line(log: &Path, mut is_wanted: impl FnMut(&str) -> bool) -> Result<Opt
         if length == 0 {
             return Ok(None);
         }
-        let text = without_colour(&String::from_utf8_lossy(&line));
+        let text = String::from_utf8_lossy(&line);
+        let text = without_colors(&text);
         if is_wanted(text.trim()) {
             return Ok(Some(text.trim().to_owned()));
         }

@@ -1,6 +1,7 @@
 //! Text functions: cleaning untrusted text for display (control sequences for a terminal or a log, invisible
 //! characters), quoting for a shell, counts with their nouns, dates, and digests in hexadecimal.
 
+use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::fmt::Write;
 
@@ -23,6 +24,16 @@ pub fn clean(text: &str) -> String {
         letter => letter,
     });
     without_commands(&letters.collect::<String>())
+}
+
+/// Removes the control sequences (colors and cursor movements) from a line of a terminal's log.
+pub fn without_colors(line: &str) -> Cow<'_, str> {
+    let mut parts = line.split("\u{1b}[");
+    let mut plain = Cow::Borrowed(parts.next().unwrap_or_default());
+    for part in parts {
+        plain += part.split_once(|letter: char| letter.is_ascii_alphabetic()).unwrap_or_default().1;
+    }
+    plain
 }
 
 /// Returns at most `most` characters of untrusted text, cleaned like [`clean`] does.

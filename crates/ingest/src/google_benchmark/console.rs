@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use benchgate_core::model::{Lint, LintCode, Run};
+use benchgate_core::model::{Lint, LintCode, Run, without_colors};
 
 use super::super::text::{Line, lines};
 use super::super::{LineFault, line_fault};
@@ -177,18 +177,4 @@ fn is_coarse(printed: &str) -> bool {
     let decimals = printed.split_once('.').map_or(0, |(_, decimals)| decimals.len());
     let half = 0.5 / 10f64.powi(i32::try_from(decimals).unwrap_or(i32::MAX));
     half / value > COARSE
-}
-
-/// Removes the escape sequences of a colored terminal log.
-pub(crate) fn without_colors(line: &str) -> Cow<'_, str> {
-    if !line.contains('\u{1b}') {
-        return Cow::Borrowed(line);
-    }
-    let mut parts = line.split('\u{1b}');
-    let mut plain = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let sequence = part.strip_prefix('[').and_then(|rest| rest.find('m').map(|end| &rest[end + 1..]));
-        plain.push_str(sequence.unwrap_or(part));
-    }
-    Cow::Owned(plain)
 }

@@ -8,7 +8,7 @@ mod pieces;
 mod rows;
 mod summaries;
 
-pub(super) use console::{is_header as is_console_header, read as read_console, without_colors};
+pub(super) use console::{is_header as is_console_header, read as read_console};
 pub(super) use counters::counter_metric;
 pub use counters::metric_name;
 pub(super) use csv::{HEADER as CSV_HEADER, read as read_csv};
