@@ -11,13 +11,11 @@ import time
 
 from . import onnx_wide
 from .exporters import short
+from .exporters.onnx_exporter import imported
 from .notation import read_input
-from .parameters import ARCHIVE, SCOPE, THRESHOLD
+from .parameters import SCOPE
 from .protocol import Failure, Request
 from .tensors import write_atomically
-
-# iree-import-onnx counts elements, and a float has four bytes.
-ELEMENTS = THRESHOLD // 4
 
 # The oldest opset that IREE's importer supports; older models are upgraded to it.
 OPSET = 17
@@ -224,7 +222,7 @@ def _import(onnx, importer, model, data, folder: str, request: Request, attempts
     for way, make in ways:
         begin, error, result = time.perf_counter(), None, None
         try:
-            result = _imported(onnx, importer, make(), folder, request)
+            result = imported(onnx, importer, make(), folder, request.out)
         except KeyboardInterrupt:
             raise
         except BaseException as e:  # the importer's own sys.exit() too
@@ -244,21 +242,6 @@ def _upgraded(onnx, model, folder: str):
     if whole.ByteSize() > LARGEST_MESSAGE:
         raise ValueError("models larger than 2 GiB can't be upgraded")
     return onnx.version_converter.convert_version(whole, OPSET)
-
-
-def _imported(onnx, importer, model, folder: str, request: Request):
-    path, mlir, archive = (os.path.join(folder, name) for name in ("import.onnx", "main.mlir", ARCHIVE))
-    onnx.save(model, path)
-    arguments = [path, "-o", mlir, "--externalize-params", f"--num-elements-threshold={ELEMENTS}"]
-    arguments += [f"--params-scope={SCOPE}", f"--save-params-to={archive}"]
-    importer.main(importer.parse_arguments(arguments))
-    with open(mlir, "rb") as f:
-        text = f.read()
-    kept = None
-    if os.path.exists(archive) and f'<"{SCOPE}"::'.encode() in text:
-        kept = ARCHIVE
-        os.replace(archive, os.path.join(request.out, ARCHIVE))
-    return text, kept
 
 
 def _write(np, request: Request, text: bytes, archive: str | None, inputs: dict, expected, expected64) -> dict:
