@@ -22,7 +22,8 @@ fn world() -> World {
     world
 }
 
-fn verdicts(report: &Value) -> Vec<(&str, &str)> {
+/// Each benchmark's verdict about its latency.
+pub fn verdicts(report: &Value) -> Vec<(&str, &str)> {
     let of_latency = |row: &&Value| row["metric"]["name"] == "latency";
     let rows = report["rows"].as_array().unwrap().iter().filter(of_latency);
     rows.map(|row| (row["benchmark"].as_str().unwrap(), row["verdict"].as_str().unwrap())).collect()

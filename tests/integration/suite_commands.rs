@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::bisect::culprits;
 use crate::harness::World;
+use crate::pair::verdicts;
 use crate::pull_request::{branch, commit};
 use crate::suite::{COMMIT, npy};
 
@@ -23,12 +24,6 @@ fn change() -> World {
     world.write("benchgate.toml", CONFIG);
     branch(&world.work());
     world
-}
-
-fn verdicts(report: &Value) -> Vec<(&str, &str)> {
-    let of_latency = |row: &&Value| row["metric"]["name"] == "latency";
-    let rows = report["rows"].as_array().unwrap().iter().filter(of_latency);
-    rows.map(|row| (row["benchmark"].as_str().unwrap(), row["verdict"].as_str().unwrap())).collect()
 }
 
 #[test]

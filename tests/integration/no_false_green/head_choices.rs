@@ -4,7 +4,7 @@ use super::{FAIL_ON, Greens};
 use crate::harness::lint_codes;
 use crate::harness::row;
 use crate::pull_request::{commit, policy_on_main, repository};
-use crate::suite::{Suite, npy};
+use crate::suite::{Suite, npy, npy_of};
 
 /// Gates a pull request whose head is changed by `change`.
 fn gated(change: impl FnOnce(&Suite)) -> (Suite, crate::harness::Outcome) {
@@ -267,28 +267,21 @@ fn outputs_that_can_not_be_compared_with_bases_are_not_green() {
     ");
 }
 
-/// An `.npy` file with one dimension.
-fn npy_of(descr: &str, elements: usize, bytes: &[u8]) -> Vec<u8> {
-    let header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({elements},), }}");
-    let length = u16::try_from(header.len()).unwrap().to_le_bytes();
-    [b"\x93NUMPY\x01\x00", length.as_slice(), header.as_bytes(), bytes].concat()
-}
-
 #[test]
 fn outputs_of_a_type_without_a_reference_are_compared_or_not_green() {
     let floats = |values: [f32; 4]| values.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<_>>();
     let [right, conjugate] = [floats([1.0, 2.0, -3.0, 0.5]), floats([1.0, -2.0, -3.0, -0.5])];
     let mut codes = Vec::new();
-    for (descr, elements, head) in [
-        ("<c8", 2, npy_of("<c8", 2, &right)),
-        ("<c8", 2, npy_of("<c8", 2, &conjugate)),
-        ("<c8", 2, npy_of("<f4", 4, &right)),
-        ("|V1", 16, npy_of("|V1", 16, &conjugate)),
+    for (descr, shape, head) in [
+        ("<c8", "(2,)", npy_of("<c8", "(2,)", &right)),
+        ("<c8", "(2,)", npy_of("<c8", "(2,)", &conjugate)),
+        ("<c8", "(2,)", npy_of("<f4", "(4,)", &right)),
+        ("|V1", "(16,)", npy_of("|V1", "(16,)", &conjugate)),
     ] {
         let (suite, repository) = repository();
         edit(&suite, "expected = [\"data/y.npy\"]", "");
         suite.source("a", &["latency-us=1000", "output-file=data/out.npy"]);
-        suite.world.write("data/out.npy", npy_of(descr, elements, &right));
+        suite.world.write("data/out.npy", npy_of(descr, shape, &right));
         policy_on_main(&suite, &repository, "");
         suite.source("a", &["latency-us=500", "output-file=data/out.npy", "revision=2"]);
         suite.world.write("data/out.npy", head);

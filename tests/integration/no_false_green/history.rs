@@ -1,5 +1,6 @@
 //! Baselines that are missing, not comparable, or contain wrong results.
 
+use crate::stored_gate::{commit, git};
 use crate::suite::{Suite, npy};
 
 use super::{FAIL_ON, Greens};
@@ -8,23 +9,6 @@ fn suite() -> Suite {
     let suite = Suite::new().model("a", &["latency-us=1000"]).write();
     suite.world.write(".gitignore", "/tools\n/run.json\n/.benchgate\n");
     suite
-}
-
-fn git(suite: &Suite, arguments: &[&str]) {
-    let output = std::process::Command::new("git")
-        .args(["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main"])
-        .args(arguments)
-        .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .env("GIT_CONFIG_SYSTEM", "/dev/null")
-        .current_dir(suite.world.work())
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-}
-
-fn commit(suite: &Suite) {
-    git(suite, &["add", "-A"]);
-    git(suite, &["commit", "--quiet", "--allow-empty", "-m", "m"]);
 }
 
 /// A suite with two stored sessions.
