@@ -13,7 +13,7 @@ use super::rendering::{ComparisonArgs, OutputFormat};
 use super::reporting::{GithubArgs, Story, Texts};
 use super::result_args::{PairArgs, SourceArgs};
 use super::select::SelectArgs;
-use super::{CliError, Terminal, guesses, runtime};
+use super::{CliError, Terminal, guesses, numbered, runtime};
 
 /// Compare two results and judge the difference
 ///
@@ -69,7 +69,7 @@ pub fn run(args: &CompareArgs, terminal: &Terminal) -> Result<ExitCode, CliError
     }
     if !args.more.is_empty() {
         let names: Vec<String> = args.inputs.named().chain(&args.more).cloned().collect();
-        if let Some([base, head]) = guesses::expanded_patterns(&names).filter(|_| !args.columns) {
+        if let Some([base, head]) = numbered::expanded_patterns(&names).filter(|_| !args.columns) {
             return Err(CliError::usage(format!(
                 "{} results were given: did the shell expand two patterns?",
                 names.len()

@@ -1,44 +1,19 @@
 //! Guesses at what the user meant when two results don't fit together: one sentence each, with the command to
 //! use.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::HashSet;
 
 use regex::escape;
 
-use crate::model::{Lint, LintCode, Run, Series, counted, shell_word};
+use crate::model::{Run, Series, counted, shell_word};
 
 use super::select::renamed;
 
 /// Results measured less than this apart belong to one comparison, in which either side may come first.
 const NOT_TOGETHER: jiff::SignedDuration = jiff::SignedDuration::from_mins(5);
 
-/// The maximum number of lost files that are named.
-const MOST_NUMBERS: usize = 6;
-
 /// The maximum number of unmatched names that are compared with each other; more would take too long.
 const MOST_NAMES: usize = 200;
-
-/// The two patterns, such as `base-*.json` and `head-*.json`, that a shell has expanded into these names.
-/// `None` if the names are not two numbered series, one after the other.
-pub fn expanded_patterns(names: &[String]) -> Option<[String; 2]> {
-    const LEAST_FILES: usize = 2;
-    let at = names.iter().position(|name| family(name) != family(&names[0]))?;
-    let (first, second) = names.split_at(at);
-    let is_family = |names: &[String]| {
-        names.len() >= LEAST_FILES && names.iter().all(|name| family(name) == family(&names[0]))
-    };
-    (is_family(first) && is_family(second)).then(|| [family(&first[0]), family(&second[0])])
-}
-
-/// A name with its last number replaced by a star: `base-07.json` becomes `base-*.json`.
-pub fn family(name: &str) -> String {
-    let is_digit = |c: char| c.is_ascii_digit();
-    let Some(last) = name.rfind(is_digit) else { return name.to_owned() };
-    let start = name[..last]
-        .rfind(|c| !is_digit(c))
-        .map_or(0, |before| before + name[before..].chars().next().map_or(1, char::len_utf8));
-    format!("{}*{}", &name[..start], &name[last + 1..])
-}
 
 /// Returns whether two names differ only in that the first says head, or new, where the second says base, or old.
 pub fn are_swapped(first: &str, second: &str) -> bool {
@@ -58,37 +33,6 @@ pub fn are_swapped(first: &str, second: &str) -> bool {
     first.len() == second.len()
         && !differing.is_empty()
         && differing.iter().all(|(one, two)| is_swapped(one, two))
-}
-
-/// The finding that both sides consist of numbered files, and head lacks some numbers of base's although higher ones
-/// follow: a tool that fails writes no file.
-pub fn lost_files(base: &[&str], head: &[&str]) -> Option<Lint> {
-    let [base, head] = [numbers(base)?, numbers(head)?];
-    // Programs that each wrote files for every session are compared one by one. Both sides have them in the same order.
-    let pairs = base.values().zip(head.values()).filter(|_| base.len() == head.len());
-    let lost: BTreeSet<u64> = pairs
-        .filter(|(base, head)| head.len() > 1 && head.is_subset(base))
-        .flat_map(|(base, head)| base.difference(head).filter(|at| Some(*at) < head.last()))
-        .copied()
-        .collect();
-    let shown: Vec<String> = lost.iter().take(MOST_NUMBERS).map(u64::to_string).collect();
-    (!lost.is_empty()).then(|| {
-        let more = if lost.len() > shown.len() { ", …" } else { "" };
-        let detail = format!("no file has the number {}{more}, but base has these files", shown.join(", "));
-        Lint::new(LintCode::IncompleteJoin, detail)
-    })
-}
-
-/// The numbers of files, by what is otherwise equal in their names; `None` if a name has no number.
-fn numbers(names: &[&str]) -> Option<BTreeMap<String, BTreeSet<u64>>> {
-    let mut all: BTreeMap<String, BTreeSet<u64>> = BTreeMap::new();
-    for name in names {
-        let family = family(name);
-        let (before, after) = family.rsplit_once('*')?;
-        let number = name.strip_prefix(before)?.strip_suffix(after)?.parse().ok()?;
-        all.entry(family).or_default().insert(number);
-    }
-    Some(all)
 }
 
 /// The command that compares the two benchmarks of a single result; `None` if it does not have exactly two.
@@ -262,23 +206,6 @@ mod tests {
         Run { benchmarks: names.iter().map(|name| Benchmark::new(*name)).collect(), ..Run::default() }
     }
 
-    fn strings(names: &[&str]) -> Vec<String> {
-        names.iter().map(|name| (*name).to_owned()).collect()
-    }
-
-    #[test]
-    fn two_numbered_families_of_files_are_patterns_that_the_shell_expanded() {
-        let names = strings(&["q.0-01.json", "q.0-02.json", "q.0x-01.json", "q.0x-02.json"]);
-        assert_eq!(expanded_patterns(&names), Some(["q.0-*.json".to_owned(), "q.0x-*.json".to_owned()]));
-        for columns in [
-            &["v1.json", "v2.json", "v3.json"][..],
-            &["base.json", "a.json", "b.json"],
-            &["base.json", "head-1.json", "head-2.json"],
-        ] {
-            assert_eq!(expanded_patterns(&strings(columns)), None, "{columns:?}");
-        }
-    }
-
     #[test]
     fn names_of_the_sides_in_the_wrong_order_are_swapped() {
         for (first, second) in [
@@ -300,26 +227,6 @@ mod tests {
             ("head/a.json", "base/b.json"),
         ] {
             assert!(!are_swapped(first, second), "{first} {second}");
-        }
-    }
-
-    #[test]
-    fn a_number_that_only_heads_files_lack_is_lost() {
-        let names = |side: &str, numbers: &[u64]| -> Vec<String> {
-            numbers.iter().map(|at| format!("3/{side}-{at:02}.json")).collect()
-        };
-        let lost = |base: &[u64], head: &[u64]| {
-            let (base, head) = (names("base", base), names("head", head));
-            let [base, head] = [&base, &head].map(|side| side.iter().map(String::as_str).collect::<Vec<_>>());
-            lost_files(&base, &head).map(|lint| lint.detail)
-        };
-        let detail = "no file has the number 2, 9, but base has these files".to_owned();
-        assert_eq!(lost(&[1, 2, 3, 9, 10], &[1, 3, 10]), Some(detail));
-        // Sides that are numbered otherwise, that have another number of files, or of which base lacks a file.
-        for (base, head) in
-            [(&[1, 3, 5][..], &[2, 4, 6][..]), (&[1, 2, 3], &[1, 2]), (&[1, 3], &[1, 2, 3]), (&[1], &[1])]
-        {
-            assert_eq!(lost(base, head), None);
         }
     }
 

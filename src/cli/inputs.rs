@@ -10,6 +10,7 @@ use crate::ingest::{self, ExportFormat, FileContent, Format, Joiner, MOST_BENCHM
 use crate::model::{Benchmark, BenchmarkName, Lint, Run, SideName, counted};
 use crate::record::{BisectionFile, RunFile, RunSchema};
 
+use super::numbered::{self, Numbered};
 use super::{CliError, guesses, paths, reading};
 
 /// The name that stands for stdin.
@@ -111,7 +112,7 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<LoadedRun, 
     let mut first: Option<Run> = None;
     let mut session: Option<SessionOfFiles> = None;
     let (mut joined, mut sessions, mut unknown) = (0, Vec::new(), Vec::new());
-    let (mut extensions, mut families) = (HashSet::new(), HashSet::new());
+    let (mut extensions, mut families) = (HashSet::new(), Numbered::default());
     let (mut folders, mut empty_folders) = (HashSet::new(), HashSet::new());
     for input in inputs {
         let Some(mut run) = load_one(input, format)? else {
@@ -121,7 +122,7 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<LoadedRun, 
         };
         joined += 1;
         extensions.insert(Path::new(&input.path).extension());
-        families.insert(guesses::family(&input.path));
+        families.add(&input.path);
         folders.extend(input.folder.as_deref());
         if inputs.len() > 1 {
             if run.session.take().is_some() {
@@ -167,20 +168,16 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<LoadedRun, 
         notes.push(format!("{joined} files, each read as one session"));
     }
     // A folder that is numbered like those with results is a session that failed.
-    let numbered: HashSet<String> = folders.iter().map(|folder| guesses::family(folder)).collect();
-    let is_session = |folder: &&str| {
-        !folders.contains(folder)
-            && guesses::family(folder) != **folder
-            && numbered.contains(&guesses::family(folder))
-    };
+    let mut numbered = Numbered::default();
+    folders.iter().for_each(|folder| numbered.add(folder));
+    let is_session = |folder: &&str| !folders.contains(folder) && numbered.contains(folder);
     if let Some(folder) = empty_folders.into_iter().find(is_session) {
         return Err(CliError::input(format!("failed to find a result in {folder}"))
             .hint("the other folders of this side have results: measure this session again, or leave its folder out"));
     }
     for path in &unknown {
         let bytes = read_contents(path)?;
-        let is_numbered = guesses::family(path) != **path && families.contains(&guesses::family(path));
-        if is_numbered || may_be_result(Path::new(path), ingest::content(&bytes), &extensions) {
+        if families.contains(path) || may_be_result(Path::new(path), ingest::content(&bytes), &extensions) {
             return Err(unreadable(&ingest::unrecognised(&bytes, path)));
         }
     }
@@ -292,7 +289,7 @@ pub fn load_pair(
 /// The finding that head lacks some of base's numbered files.
 pub fn lost_files(base: &[Input], head: &[Input]) -> Option<Lint> {
     let [base, head] = [base, head].map(|side| side.iter().map(Input::path).collect::<Vec<_>>());
-    guesses::lost_files(&base, &head)
+    numbered::lost_files(&base, &head)
 }
 
 /// Removes block numbers. They are unique only within a session, so blocks of different sessions must not be

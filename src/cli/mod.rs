@@ -30,6 +30,7 @@ mod init;
 mod inputs;
 mod limits;
 mod noise;
+mod numbered;
 mod pair;
 mod paths;
 mod plan;

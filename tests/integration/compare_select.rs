@@ -466,6 +466,32 @@ fn a_selected_metric_does_not_hide_that_head_does_less_or_does_it_worse() {
     }
 }
 
+#[test]
+fn a_selected_metric_that_only_head_has_is_missing_although_another_benchmark_passes() {
+    let world = World::new();
+    let results = |benchmarks: [(&str, f64, Option<f64>); 2]| {
+        let mut text = "name,iterations,real_time,cpu_time,time_unit,\"misses\"\n".to_owned();
+        for (name, time, misses) in benchmarks {
+            for repetition in 0..5 {
+                let noise = 1.0 + 0.0003 * f64::from(2 * repetition % 5);
+                let misses = misses.map_or_else(String::new, |misses| (misses * noise).to_string());
+                text.push_str(&format!("\"{name}\",10,{0},{0},ns,{misses}\n", time * noise));
+            }
+        }
+        text
+    };
+    world.write("a.csv", results([("conv", 100.0, Some(1000.0)), ("mlp", 300.0, None)]));
+    world.write("b.csv", results([("conv", 100.01, Some(1001.0)), ("mlp", 300.02, Some(5003.0))]));
+    let compare =
+        |metric| world.run(["compare", "a.csv", "b.csv", "--metric", metric].into_iter().chain(SURE));
+    compare("latency").expect_code(0);
+    let outcome = compare("misses").expect_code(12);
+    let of = |benchmark: &str, verdict: &str| (benchmark.to_owned(), "misses".to_owned(), verdict.to_owned());
+    let mut rows = rows(&outcome).0;
+    rows.sort();
+    assert_eq!(rows, [of("conv", "pass"), of("mlp", "missing")]);
+}
+
 /// Writes the results of two programs for each of 24 sessions of both sides.
 fn two_programs(world: &World) {
     for session in 0..24 {

@@ -1,0 +1,188 @@
+//! Files and folders of one side that a number tells apart, such as `head-07.json`.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::ops::Range;
+
+use crate::model::{Lint, LintCode};
+
+/// The maximum number of lost files that are named.
+const MOST_NUMBERS: usize = 6;
+
+/// The two patterns, such as `base-*.json` and `head-*.json`, that a shell has expanded into these names.
+/// `None` if the names are not two numbered series, one after the other.
+pub fn expanded_patterns(names: &[String]) -> Option<[String; 2]> {
+    const LEAST_FILES: usize = 2;
+    let at = names.iter().position(|name| family(name) != family(&names[0]))?;
+    let (first, second) = names.split_at(at);
+    let is_family = |names: &[String]| {
+        names.len() >= LEAST_FILES && names.iter().all(|name| family(name) == family(&names[0]))
+    };
+    (is_family(first) && is_family(second)).then(|| [family(&first[0]), family(&second[0])])
+}
+
+/// A name with its last number replaced by a star: `base-07.json` becomes `base-*.json`.
+fn family(name: &str) -> String {
+    families(name).next_back().unwrap_or_else(|| name.to_owned())
+}
+
+/// A name with each of its numbers, one at a time, replaced by a star.
+fn families(name: &str) -> impl DoubleEndedIterator<Item = String> {
+    numbers(name).into_iter().map(|at| starred(name, &at))
+}
+
+fn starred(name: &str, at: &Range<usize>) -> String {
+    format!("{}*{}", &name[..at.start], &name[at.end..])
+}
+
+fn numbers(name: &str) -> Vec<Range<usize>> {
+    let mut all: Vec<Range<usize>> = Vec::new();
+    for (at, _) in name.bytes().enumerate().filter(|(_, byte)| byte.is_ascii_digit()) {
+        match all.last_mut() {
+            Some(last) if last.end == at => last.end += 1,
+            _ => all.push(at..at + 1),
+        }
+    }
+    all
+}
+
+/// The names that differ from a known name in one number.
+#[derive(Default)]
+pub struct Numbered(HashSet<String>);
+
+impl Numbered {
+    pub fn add(&mut self, name: &str) {
+        self.0.extend(families(name));
+    }
+
+    pub fn contains(&self, name: &str) -> bool {
+        families(name).any(|family| self.0.contains(&family))
+    }
+}
+
+/// The finding that both sides consist of numbered files, and head lacks some numbers of base's although higher ones
+/// follow: a tool that fails writes no file.
+pub fn lost_files(base: &[&str], head: &[&str]) -> Option<Lint> {
+    let [base, head] = [by_family(base)?, by_family(head)?];
+    // Programs that each wrote files for every session are compared one by one. Both sides have them in the same order.
+    let pairs = base.values().zip(head.values()).filter(|_| base.len() == head.len());
+    let lost: BTreeSet<u64> = pairs.flat_map(|(base, head)| lost_numbers(base, head)).collect();
+    let shown: Vec<String> = lost.iter().take(MOST_NUMBERS).map(u64::to_string).collect();
+    (!lost.is_empty()).then(|| {
+        let more = if lost.len() > shown.len() { ", …" } else { "" };
+        let detail = format!("no file has the number {}{more}, but base has these files", shown.join(", "));
+        Lint::new(LintCode::IncompleteJoin, detail)
+    })
+}
+
+fn lost_numbers(base: &BTreeSet<u64>, head: &BTreeSet<u64>) -> Vec<u64> {
+    // One counter can number both sides. Then they have no number in common.
+    let (Some(first), Some(last), true) =
+        (head.first(), head.last(), head.len() > 1 && !base.is_disjoint(head))
+    else {
+        return Vec::new();
+    };
+    // Sides that were numbered alike begin with the same number. If head has a number that base lacks, its first
+    // files may be those of other sessions.
+    let from = if head.is_subset(base) { 0 } else { *first };
+    base.difference(head).filter(|at| (from..*last).contains(at)).copied().collect()
+}
+
+/// The numbers of files, by what is otherwise equal in their names; `None` if a name has no number. Of several
+/// numbers in a name, the one that leaves the fewest families tells the files apart: 07 in `head-07-x86_64.json`, and
+/// in `head-07-a1b2c3.json`, where nothing after it is equal.
+fn by_family(names: &[&str]) -> Option<BTreeMap<String, BTreeSet<u64>>> {
+    let all: Vec<(&str, Vec<Range<usize>>)> = names.iter().map(|name| (*name, numbers(name))).collect();
+    let positions = all.iter().map(|(_, numbers)| numbers.len()).min()?;
+    let choices = (0..positions).flat_map(|position| [false, true].map(|from_end| (position, from_end)));
+    let grouped = choices.flat_map(|(position, from_end)| {
+        let at = |numbers: &[Range<usize>]| match from_end {
+            true => numbers[numbers.len() - 1 - position].clone(),
+            false => numbers[position].clone(),
+        };
+        let of = |with_rest: bool| {
+            let mut families: BTreeMap<String, BTreeSet<u64>> = BTreeMap::new();
+            for (name, numbers) in &all {
+                let at = at(numbers);
+                let number = name[at.clone()].parse().ok()?;
+                let family = if with_rest { starred(name, &at) } else { name[..at.start].to_owned() };
+                // Two files with one number are told apart by something else.
+                families.entry(family).or_default().insert(number).then_some(())?;
+            }
+            Some(families)
+        };
+        [of(true), of(false)]
+    });
+    grouped.flatten().min_by_key(BTreeMap::len)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn strings(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn two_numbered_families_of_files_are_patterns_that_the_shell_expanded() {
+        let names = strings(&["q.0-01.json", "q.0-02.json", "q.0x-01.json", "q.0x-02.json"]);
+        assert_eq!(expanded_patterns(&names), Some(["q.0-*.json".to_owned(), "q.0x-*.json".to_owned()]));
+        for columns in [
+            &["v1.json", "v2.json", "v3.json"][..],
+            &["base.json", "a.json", "b.json"],
+            &["base.json", "head-1.json", "head-2.json"],
+        ] {
+            assert_eq!(expanded_patterns(&strings(columns)), None, "{columns:?}");
+        }
+    }
+
+    #[test]
+    fn a_number_that_only_heads_files_lack_is_lost() {
+        let names = |side: &str, numbers: &[u64]| -> Vec<String> {
+            numbers.iter().map(|at| format!("3/{side}-{at:02}.json")).collect()
+        };
+        let lost = |base: &[u64], head: &[u64]| {
+            let (base, head) = (names("base", base), names("head", head));
+            let [base, head] = [&base, &head].map(|side| side.iter().map(String::as_str).collect::<Vec<_>>());
+            lost_files(&base, &head).map(|lint| lint.detail)
+        };
+        let detail = "no file has the number 2, 9, but base has these files".to_owned();
+        assert_eq!(lost(&[1, 2, 3, 9, 10], &[1, 3, 10]), Some(detail));
+        // Head has more files, or base lacks one too.
+        assert!(lost(&[1, 2, 3, 4], &[1, 2, 4, 5, 6]).is_some());
+        assert!(lost(&[1, 2, 4, 5], &[1, 3, 4, 5]).is_some());
+        // Sides that are numbered otherwise, that have another number of files, or of which base lacks a file.
+        for (base, head) in [
+            (&[1, 3, 5][..], &[2, 4, 6][..]),
+            (&[1, 2, 3], &[4, 5, 6]),
+            (&[1, 2, 3], &[1, 2]),
+            (&[1, 3], &[1, 2, 3]),
+            (&[1, 2, 3], &[3, 4, 5]),
+            (&[1], &[1]),
+        ] {
+            assert_eq!(lost(base, head), None, "{base:?} {head:?}");
+        }
+    }
+
+    #[test]
+    fn the_number_that_tells_files_apart_need_not_be_the_last_one() {
+        let name = |side: &str, at: u64, rest: &str| format!("out/2026-11-29/{side}-{at:02}{rest}.json");
+        for rest in
+            [|_| "-x86_64".to_owned(), |_| "_attempt_1".to_owned(), |at| format!("-{:x}a1b", 7919 * at)]
+        {
+            let names = |side: &str, lost: u64| -> Vec<String> {
+                let numbers = (1..=12).filter(|at| *at != lost);
+                numbers.map(|at| name(side, at, &rest(at + side.len() as u64))).collect()
+            };
+            let all = names("base", 0);
+            let all: Vec<&str> = all.iter().map(String::as_str).collect();
+            for (lost, detail) in [(0, None), (7, Some("no file has the number 7, but base has these files"))]
+            {
+                let head = names("head-of-main", lost);
+                let head: Vec<&str> = head.iter().map(String::as_str).collect();
+                let found = lost_files(&all, &head).map(|lint| lint.detail);
+                assert_eq!(found.as_deref(), detail, "{head:?}");
+            }
+        }
+    }
+}
