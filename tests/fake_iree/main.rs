@@ -12,6 +12,7 @@
 //! | `output-file=A.npy,B.npy` | the outputs are these files, relative to the tool's working folder |
 //! | `output-type=4x1xbf16` | the type that the tool prints for its results; by default 3xf32. bf16 can't be written as `.npy` |
 //! | `second-output=1,2,3` | the output of a second call in one process |
+//! | `late-output=1,2,3` | the output of a call after many others in one process |
 //! | `other-output=4,5,6` | the function has an input, and returns this output for other inputs |
 //! | `remembers=1` | later calls return the first call's output, whatever their input |
 //! | `rejects-other-inputs=1` | a call with other inputs fails |
@@ -297,8 +298,11 @@ fn call_through(known: &BTreeMap<String, String>, args: &[String], caller: &str)
     let text = std::fs::read_to_string(caller).unwrap();
     let name = text.split("vm.import private @\"module.").nth(1).unwrap().split('"').next().unwrap();
     let calls = value(args, "--function=").unwrap();
-    let is_twice = calls == "twice" || calls == "thrice";
+    let is_twice = ["twice", "thrice", "late"].contains(&calls);
     let mut known = known.clone();
+    if let Some(output) = known.remove("late-output").filter(|_| calls == "late") {
+        known.insert("output".to_owned(), output);
+    }
     if calls == "alone" && known.contains_key("rejects-other-inputs") {
         std::process::exit(1);
     }

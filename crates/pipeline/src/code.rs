@@ -126,13 +126,13 @@ async fn log(
     Ok(Ok(String::from_utf8_lossy(&printed).into_owned()))
 }
 
-/// The operation with which a program keeps a value for its next call, such as `util.global.store`, if it has
-/// one: the calls that are timed may differ from the one that was verified. Both the text form and the bytecode contain
-/// the names of operations.
-pub(super) fn storing_operation(mlir: &Path) -> std::io::Result<Option<&'static str>> {
+/// The operation with which the calls that are timed can differ from the one that was verified, if a program has one: it
+/// keeps a value for the next call (`util.global.store`), or its effect can't be known (`llvm.inline_asm`, which can make
+/// system calls). Both the text form and the bytecode contain the names of operations.
+pub(super) fn suspect_operation(mlir: &Path) -> std::io::Result<Option<&'static str>> {
     // Most programs don't contain such a name, not even in a comment, so the first search includes comments.
-    match storing_operation_in(mlir, None)? {
-        Some(_) => storing_operation_in(mlir, Some(Comments::default())),
+    match suspect_operation_in(mlir, None)? {
+        Some(_) => suspect_operation_in(mlir, Some(Comments::default())),
         None => Ok(None),
     }
 }
@@ -173,17 +173,31 @@ impl Comments {
     }
 }
 
-fn storing_operation_in(
+fn suspect_operation_in(
     mlir: &Path,
     mut comments: Option<Comments>,
 ) -> std::io::Result<Option<&'static str>> {
-    // The last two are how the code of a dispatch, already lowered, refers to a static variable. Bytecode has names of
+    // The names after `variable` are of TOSA. Memory from the device's queue has the contents that the previous call left
+    // there, which the host reads with `buffer.load`. The code of a dispatch, already lowered, refers to static variables
+    // by `get_global` and `addressof`, and reads clocks, files and fixed addresses by the last three. Bytecode has names of
     // operations without their dialect.
-    const STORES: [&str; 4] = ["global.store", "global_store", "get_global", "mlir.addressof"];
+    const SUSPECT: [&str; 11] = [
+        "global.store",
+        "global_store",
+        "variable_write",
+        "variable.write",
+        "queue.alloca",
+        "buffer.load",
+        "get_global",
+        "mlir.addressof",
+        "inline_asm",
+        "call_intrinsic",
+        "inttoptr",
+    ];
     const CHUNK: usize = 1 << 20;
-    let finders = STORES.map(|name| (name, memmem::Finder::new(name)));
+    let finders = SUSPECT.map(|name| (name, memmem::Finder::new(name)));
     // Each letter of a name may be escaped as a backslash with two digits, which is three times as long.
-    let longest = 3 * STORES.iter().map(|name| name.len()).max().unwrap_or(1);
+    let longest = 3 * SUSPECT.iter().map(|name| name.len()).max().unwrap_or(1);
     let mut file = fs::File::open(mlir)?;
     let mut window = Vec::with_capacity(CHUNK + longest);
     let mut chunk = Vec::with_capacity(CHUNK);
@@ -238,12 +252,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_operation_that_stores_into_a_global_is_found_wherever_it_stands() {
+    fn an_operation_that_makes_later_calls_differ_is_found_wherever_it_stands() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("m.mlir");
         let found = |before: usize, name: &str| {
             fs::write(&path, format!("{}{name}\n", " ".repeat(before))).unwrap();
-            storing_operation(&path).unwrap()
+            suspect_operation(&path).unwrap()
         };
         for before in [0, 1, (1 << 20) - 6, 1 << 20, (3 << 20) + 17] {
             assert_eq!(found(before, "util.global.store %a, @b : i32"), Some("global.store"));
@@ -251,6 +265,14 @@ mod tests {
             assert_eq!(found(before, r#""util.\67lobal\2Estore"(%a)"#), Some("global.store"));
             assert_eq!(found(before, "%0 = memref.get_global @n : memref<i32>"), Some("get_global"));
             assert_eq!(found(before, "llvm.mlir.addressof @n : !llvm.ptr"), Some("mlir.addressof"));
+            assert_eq!(found(before, "tosa.variable_write @n, %0 : tensor<1xi32>"), Some("variable_write"));
+            assert_eq!(found(before, "%0 = hal.device.queue.alloca<%d>"), Some("queue.alloca"));
+            assert_eq!(found(before, "llvm.inline_asm has_side_effects \"syscall\""), Some("inline_asm"));
+            assert_eq!(
+                found(before, "llvm.call_intrinsic \"llvm.readcyclecounter\"()"),
+                Some("call_intrinsic")
+            );
+            assert_eq!(found(before, "llvm.inttoptr %0 : i64 to !llvm.ptr"), Some("inttoptr"));
             assert_eq!(found(before, "util.global.load immutable @b : i32"), None);
             assert_eq!(found(before, r#""util.global\2Eload"() : i32"#), None);
             assert_eq!(found(before, "// no util.global.store"), None);

@@ -141,7 +141,7 @@ fn stores(job: &CompileJob<'_>, opened: Option<&Opened>, staged: &Path) -> Stage
         None => named_files(job)?,
     };
     for path in read.iter().filter(|path| own.iter().all(|own| !path.starts_with(own)) && is_of_user(path)) {
-        if let Some(name) = code::storing_operation(path).map_err(PipelineError::io("read", path))? {
+        if let Some(name) = code::suspect_operation(path).map_err(PipelineError::io("read", path))? {
             return Ok(Some(format!("`{}`, which the compiler reads, contains `{name}`", path.display())));
         }
     }

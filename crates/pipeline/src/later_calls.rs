@@ -7,10 +7,15 @@
 //! state as the second one, so its result is valid for all. If the first call changes the inputs, the timed
 //! calls don't do the given work, which is accepted only if both sides behave like this.
 //!
+//! A program can also count its calls. So many calls are made in a third process, and the last one must return the same.
+//!
 //! A program that remembers its result elsewhere is correct in every call with the same inputs. So a third
 //! call gets other inputs ([`made`]), and must return the same as a first call with these inputs, and as base's
 //! program does ([`super::verify::compare_sides`]). Values that a program keeps in globals are also found by
-//! searching its source ([`super::code::storing_operation`]).
+//! searching its source ([`super::code::suspect_operation`]).
+//!
+//! A function can also return before its work has ended, so that only its submission is timed. On a processor, the
+//! generated module reads the first call's results at once and again later.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -18,12 +23,13 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use benchgate_core::model::is_cpu;
 use benchgate_core::numerics::TensorFile;
 use benchgate_host::process::{Command, Exit};
 use benchgate_toolchain::Installed;
 
 use super::PipelineError;
-use super::argv::Execution;
+use super::argv::{Execution, InputArg};
 use super::compile::failure;
 use super::host::Host;
 use super::other_inputs::{OtherValues, made};
@@ -47,6 +53,17 @@ const ALONE: &str = "alone";
 /// Name of the function that calls twice with the first half of the inputs, then once with the second half.
 /// The results are those of [`TWICE`], then those of the third call.
 const THRICE: &str = "thrice";
+/// Name of the function that fails if a result is still changing.
+const SETTLED: &str = "settled";
+/// The time between the two readings of a result. Work that takes longer than a slice of the scheduler has begun by then.
+const UNTIL_SETTLED_MS: u32 = 20;
+/// Name of the function that calls a number of times, then once more, and returns the last results.
+const LATE: &str = "late";
+/// Time that the calls before a late one may take together, in seconds.
+const UNTIL_LATE: f64 = 0.5;
+/// Numbers of calls before a late one: of the process that shows how long a call takes, and the limits of the other.
+const TRIED_CALLS: f64 = 64.0;
+const LATE_CALLS: [f64; 2] = [4.0, 50_000.0];
 /// The type that `iree-dump-module` prints for all values that are not numbers.
 const REFERENCE: &str = "!vm.ref<?>";
 
@@ -57,6 +74,8 @@ pub(super) enum NoCaller {
     NoFunction(String),
     /// The function may be correct, but its second call can't be checked.
     Unchecked(String),
+    /// The module submits work to the device and awaits none of it, so only the submission would be timed.
+    Unawaited,
 }
 
 /// Parameters and results of a function, as types of the virtual machine.
@@ -70,6 +89,12 @@ struct Signature {
     is_async: bool,
 }
 
+/// The functions of the runtime that create fences and wait for them.
+const FENCES: &str = "  vm.import private @hal.devices.get(%index: i32) -> !vm.ref<!hal.device>
+  vm.import private @hal.fence.create(%device: !vm.ref<!hal.device>, %flags: i64) -> !vm.ref<!hal.fence>
+  vm.import private @hal.fence.await(%timeout: i32, %flags: i64, %fences: !vm.ref<!hal.fence> ...) -> i32 attributes {vm.yield}
+";
+
 /// Returns the text of a function that calls an asynchronous one and waits for it.
 fn call_and_wait(name: &str, declared: &str, [arguments, from, to]: [&str; 3], results: usize) -> String {
     let fence = "!vm.ref<!hal.fence>";
@@ -78,10 +103,7 @@ fn call_and_wait(name: &str, declared: &str, [arguments, from, to]: [&str; 3], r
     let returned = (0..results).map(|number| format!("%result#{number}")).collect::<Vec<_>>().join(", ");
     let colon = if results == 0 { "" } else { " : " };
     format!(
-        "  vm.import private @hal.devices.get(%index: i32) -> !vm.ref<!hal.device>
-  vm.import private @hal.fence.create(%device: !vm.ref<!hal.device>, %flags: i64) -> {fence}
-  vm.import private @hal.fence.await(%timeout: i32, %flags: i64, %fences: {fence} ...) -> i32 attributes {{vm.yield}}
-  vm.import private @\"{name}\"({declared}{and}%wait: {fence}, %signal: {fence}) -> ({to})
+        "  vm.import private @\"{name}\"({declared}{and}%wait: {fence}, %signal: {fence}) -> ({to})
   vm.func @{WAITING}({declared}) -> ({to}) {{
     %zero = vm.const.i32 0
     %flags = vm.const.i64 0
@@ -96,6 +118,71 @@ fn call_and_wait(name: &str, declared: &str, [arguments, from, to]: [&str; 3], r
   }}
 "
     )
+}
+
+/// Returns the text of a function that reads results, waits, reads them again, and fails if they differ. It reads 64
+/// bytes of each, beginning with the last one, which is usually written last. Nothing signals the fence, so waiting for
+/// it only takes time.
+fn settled(results: usize) -> String {
+    let (view, buffer) = ("!vm.ref<!hal.buffer_view>", "!vm.ref<!hal.buffer>");
+    let declared = (0..results).map(|number| format!("%r{number}: {view}")).collect::<Vec<_>>().join(", ");
+    let mut text = format!(
+        "  vm.import private @hal.buffer_view.buffer(%view: {view}) -> {buffer}
+  vm.import private @hal.buffer.length(%buffer: {buffer}) -> i64
+  vm.import private @hal.buffer.load(%buffer: {buffer}, %offset: i64, %length: i32) -> i32
+  vm.func private @bytes(%view: {view}) -> i32 {{
+    %buffer = vm.call @hal.buffer_view.buffer(%view) : ({view}) -> {buffer}
+    %length = vm.call @hal.buffer.length(%buffer) : ({buffer}) -> i64
+    %none = vm.const.i32 0
+    %byte = vm.const.i32 1
+    %zero = vm.const.i64 0
+    %one = vm.const.i64 1
+    %count = vm.const.i64 64
+    %factor = vm.const.i32 31
+    %step = vm.div.i64.u %length, %count : i64
+    %last = vm.sub.i64 %length, %one : i64
+    %is_empty = vm.cmp.eq.i64 %length, %zero : i64
+    vm.cond_br %is_empty, ^end(%none : i32), ^next(%last, %zero, %none : i64, i64, i32)
+  ^next(%offset: i64, %done: i64, %sum: i32):
+    %value = vm.call @hal.buffer.load(%buffer, %offset, %byte) : ({buffer}, i64, i32) -> i32
+    %product = vm.mul.i32 %sum, %factor : i32
+    %new_sum = vm.add.i32 %product, %value : i32
+    %next_offset = vm.sub.i64 %offset, %step : i64
+    %next_done = vm.add.i64 %done, %one : i64
+    %goes_on = vm.cmp.lt.i64.u %next_done, %count : i64
+    vm.cond_br %goes_on, ^next(%next_offset, %next_done, %new_sum : i64, i64, i32), ^end(%new_sum : i32)
+  ^end(%all: i32):
+    vm.return %all : i32
+  }}
+  vm.func private @{SETTLED}({declared}) {{
+    %zero = vm.const.i32 0
+    %flags = vm.const.i64 0
+    %time = vm.const.i32 {UNTIL_SETTLED_MS}
+"
+    );
+    // An error is ignored, because writing to a String can't fail.
+    let read = |text: &mut String, when: &str| {
+        for number in (0..results).rev() {
+            let _ = writeln!(text, "    %{when}{number} = vm.call @bytes(%r{number}) : ({view}) -> i32");
+        }
+    };
+    read(&mut text, "early");
+    text.push_str(
+        "    %device = vm.call @hal.devices.get(%zero) : (i32) -> !vm.ref<!hal.device>
+    %never = vm.call @hal.fence.create(%device, %flags) : (!vm.ref<!hal.device>, i64) -> !vm.ref<!hal.fence>
+    %status = vm.call.variadic @hal.fence.await(%time, %flags, [%never]) : (i32, i64, !vm.ref<!hal.fence> ...) -> i32
+",
+    );
+    read(&mut text, "late");
+    for number in 0..results {
+        let _ = writeln!(
+            text,
+            "    %is_other{number} = vm.cmp.ne.i32 %early{number}, %late{number} : i32\n    \
+             vm.cond_fail %is_other{number}, \"a result still changed after the call had returned\""
+        );
+    }
+    text.push_str("    vm.return\n  }\n");
+    text
 }
 
 impl Signature {
@@ -142,8 +229,9 @@ impl Signature {
         Ok(Self { name, parameters, results: known(results)?, is_async })
     }
 
-    /// The text of the module that calls the function.
-    fn caller(&self) -> String {
+    /// The text of the module that calls the function. It checks that the first call's results no longer change if
+    /// `on_cpu`, because only there it can read them.
+    fn caller(&self, on_cpu: bool) -> String {
         let Self { name, parameters, results, is_async } = self;
         let numbered = |(number, parameter): (usize, &&str)| format!("%a{number}: {parameter}");
         let declared = parameters.iter().enumerate().map(numbered).collect::<Vec<_>>().join(", ");
@@ -182,12 +270,27 @@ impl Signature {
 
         let mut text = format!("vm.module @{MODULE} {{\n");
         let [from, to] = [parameters.join(", "), results.join(", ")];
+        let tensors: Vec<(String, &str)> =
+            of_call("first").into_iter().filter(|(_, kind)| on_cpu && is_buffer(kind)).collect();
+        if *is_async || !tensors.is_empty() {
+            text.push_str(FENCES);
+        }
         text.push_str(&if *is_async {
             call_and_wait(name, &declared, [&arguments.join(", "), &from, &to], results.len())
         } else {
             format!("  vm.import private @\"{name}\"({declared}) -> ({to})\n")
         });
-        for exported in [GIVEN, ONCE, TWICE, ALONE, THRICE] {
+        if !tensors.is_empty() {
+            text.push_str(&settled(tensors.len()));
+        }
+        let first = |text: &mut String| {
+            call(text, "%first");
+            if !tensors.is_empty() {
+                let names = tensors.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
+                let _ = writeln!(text, "    vm.call @{SETTLED}({names}) : ({}) -> ()", kinds(&tensors));
+            }
+        };
+        for exported in [GIVEN, ONCE, TWICE, ALONE, THRICE, LATE] {
             let _ = writeln!(text, "  vm.export @{exported}");
         }
         let _ = writeln!(text, "  vm.func @{GIVEN}({declared}) -> ({}) {{", kinds(&inputs));
@@ -196,7 +299,7 @@ impl Signature {
         call(&mut text, "%first");
         returned(&mut text, &inputs);
         let _ = writeln!(text, "  vm.func @{TWICE}({declared}) -> ({}) {{", kinds(&all));
-        call(&mut text, "%first");
+        first(&mut text);
         call(&mut text, "%second");
         returned(&mut text, &all);
         // A function without parameters has no other inputs.
@@ -205,13 +308,28 @@ impl Signature {
         call_with(&mut text, "%third", &others);
         returned(&mut text, &of_call("third"));
         let _ = writeln!(text, "  vm.func @{THRICE}({both}) -> ({}) {{", kinds(&with_third));
-        call(&mut text, "%first");
+        first(&mut text);
         call(&mut text, "%second");
         call_with(&mut text, "%third", &others);
         returned(&mut text, &with_third);
+        let counted = if parameters.is_empty() { String::new() } else { format!("{declared}, ") };
+        let _ = writeln!(text, "  vm.func @{LATE}({counted}%count: i32) -> ({}) {{", kinds(&of_call("last")));
+        text.push_str("    %one = vm.const.i32 1\n    vm.br ^next(%count : i32)\n  ^next(%left: i32):\n");
+        call(&mut text, "%each");
+        text.push_str("    %fewer = vm.sub.i32 %left, %one : i32\n    vm.cond_br %fewer, ^next(%fewer : i32), ^end\n  ^end:\n");
+        call(&mut text, "%last");
+        returned(&mut text, &of_call("last"));
         text.push_str("}\n");
         text
     }
+}
+
+/// Returns whether a module submits work to a device, and imports no function that waits for it.
+fn awaits_nothing(dump: &str) -> bool {
+    let imported = dump.lines().skip_while(|line| *line != "Imported Functions:").skip(1);
+    let imported = imported.take_while(|line| !line.is_empty()).filter_map(|line| line.split_once("] "));
+    let names: Vec<&str> = imported.filter_map(|(_, function)| function.split('(').next()).collect();
+    names.iter().any(|name| name.starts_with("hal.device.queue.")) && !names.contains(&"hal.fence.await")
 }
 
 fn is_buffer(kind: &str) -> bool {
@@ -252,7 +370,10 @@ pub(super) async fn caller(
         Ok(signature) => signature,
         Err(why) => return Ok(Err(why)),
     };
-    let text = signature.caller();
+    if !signature.is_async && awaits_nothing(&dump) {
+        return Ok(Err(NoCaller::Unawaited));
+    }
+    let text = signature.caller(is_cpu(&planned.target.device));
     let make = async || {
         let folder = host.scratch()?;
         let [source, module] = ["calls.mlir", "calls.vmfb"].map(|name| folder.path().join(name));
@@ -280,6 +401,8 @@ pub(super) async fn caller(
 /// The outcome of checking later calls, for a function whose inputs don't show that it keeps state.
 #[derive(Debug, Default)]
 pub(super) struct LaterCalls {
+    /// Results of a call after many others in one process.
+    pub(super) late: Vec<TensorFile>,
     /// Indices of the inputs that the first call changes and later calls leave unchanged.
     pub(super) changed: Vec<u32>,
     /// The values by which the other inputs differ, if there are inputs with which a first call works.
@@ -289,16 +412,30 @@ pub(super) struct LaterCalls {
     pub(super) with_others: Option<[Vec<TensorFile>; 2]>,
 }
 
-/// Returns whether a result has an element that is NaN.
-fn has_nan(results: &[TensorFile]) -> Result<bool, PipelineError> {
+/// Returns whether no element of a result is NaN or infinite.
+fn is_finite(results: &[TensorFile]) -> Result<bool, PipelineError> {
     for file in results {
         let bytes = fs::read(&file.path).map_err(PipelineError::io("read", &file.path))?;
         // Results of an unknown type are bytes.
-        if file.read(&bytes).is_ok_and(|tensor| tensor.to_f64().iter().any(|value| value.is_nan())) {
-            return Ok(true);
+        if file.read(&bytes).is_ok_and(|tensor| tensor.to_f64().iter().any(|value| !value.is_finite())) {
+            return Ok(false);
         }
     }
-    Ok(false)
+    Ok(true)
+}
+
+/// Runs a process and returns how many seconds it took, or why it failed.
+async fn took(
+    host: &Host<'_>,
+    command: &Command,
+    folder: &Path,
+) -> Result<Result<f64, String>, PipelineError> {
+    let finished = host.run(command).await?;
+    if finished.exit == Exit::Success {
+        return Ok(Ok(finished.wall.as_secs_f64()));
+    }
+    host.fail_on_full_disk(&finished, folder)?;
+    Ok(Err(failure(&finished, None).why))
 }
 
 /// Calls the function once in one process; in another, it is called twice and then once with other inputs.
@@ -330,7 +467,7 @@ pub(super) async fn check(
     };
     let [alone, third] = [ALONE, "third"].map(renamed);
     let mut both = None;
-    for values in [OtherValues::All, OtherValues::FloatingPoint] {
+    for values in [OtherValues::Signed, OtherValues::All, OtherValues::FloatingPoint] {
         if caller.inputs == 0 {
             break;
         }
@@ -338,9 +475,10 @@ pub(super) async fn check(
         let inputs = [execution.inputs.as_slice(), &others.inputs].concat();
         let execution = Execution { inputs, ..execution.clone() };
         let finished = host.run(&start(execution.through(&caller.module, ALONE, &alone))).await?;
-        let is_last = values == OtherValues::FloatingPoint || !others.is_mixed;
-        // The function may not accept the other inputs: it fails, or returns NaN for a mask that leaves nothing.
-        if finished.exit == Exit::Success && (is_last || !has_nan(&alone)?) {
+        let is_last = !others.has_less;
+        // The function may not accept the other inputs: it fails, or returns NaN for a mask that leaves nothing, or for the
+        // square root of a negative number.
+        if finished.exit == Exit::Success && (is_last || is_finite(&alone)?) {
             both = Some((values, execution));
         }
         if is_last || both.is_some() {
@@ -356,12 +494,30 @@ pub(super) async fn check(
         processes.push(execution.through(&caller.module, ONCE, &once));
         processes.push(execution.through(&caller.module, GIVEN, &given));
     }
-    for arguments in processes {
-        let finished = host.run(&start(arguments)).await?;
-        if finished.exit != Exit::Success {
-            host.fail_on_full_disk(&finished, folder)?;
-            let why = failure(&finished, None).why;
-            return Ok(Err(format!("a second call in the same process could not be checked: {why}")));
+    let mut seconds = 0.0;
+    for (number, arguments) in processes.into_iter().enumerate() {
+        match took(host, &start(arguments), folder).await? {
+            Ok(took) if number == 0 => seconds = took,
+            Ok(_) => {}
+            Err(why) => {
+                return Ok(Err(format!("a second call in the same process could not be checked: {why}")));
+            }
+        }
+    }
+    let late = if results.is_empty() { Vec::new() } else { renamed("late") };
+    // The time of a call, which includes a part of the time that starting the process takes.
+    let mut each = seconds / 3.0;
+    let mut is_known = each * TRIED_CALLS > UNTIL_LATE;
+    while !late.is_empty() {
+        let count =
+            if is_known { (UNTIL_LATE / each).clamp(LATE_CALLS[0], LATE_CALLS[1]) } else { TRIED_CALLS };
+        let count = InputArg::Literal(format!("{count:.0}"));
+        let inputs = [execution.inputs.as_slice(), &[count]].concat();
+        let execution = Execution { inputs, ..execution.clone() };
+        match took(host, &start(execution.through(&caller.module, LATE, &late)), folder).await? {
+            Ok(_) if is_known => break,
+            Ok(took) => (each, is_known) = (took / TRIED_CALLS, true),
+            Err(why) => return Ok(Err(format!("later calls in one process could not be checked: {why}"))),
         }
     }
     let mut changed = Vec::new();
@@ -376,7 +532,7 @@ pub(super) async fn check(
         }
     }
     let other_values = both.map(|(values, _)| values);
-    Ok(Ok(LaterCalls { changed, other_values, with_others: other_values.map(|_| [alone, third]) }))
+    Ok(Ok(LaterCalls { late, changed, other_values, with_others: other_values.map(|_| [alone, third]) }))
 }
 
 #[cfg(test)]
@@ -398,6 +554,7 @@ mod tests {
         assert!(none.parameters.is_empty() && none.results.is_empty());
         let why = |function| match Signature::of(function, DUMP).unwrap_err() {
             NoCaller::NoFunction(why) | NoCaller::Unchecked(why) => why,
+            NoCaller::Unawaited => String::new(),
         };
         assert_eq!(why("mai"), "the module exports `main`, `odd`, but no function `mai`");
         let single = DUMP.replace("odd", "__odd").replace("] main(!", "] dense(!");
@@ -408,13 +565,27 @@ mod tests {
     }
 
     #[test]
+    fn a_module_that_submits_work_must_await_some() {
+        let importing = |names: &str| DUMP.replace("  [  0] main(i32) -> ()\n", names);
+        let (submits, awaits) = (
+            "  [  0] hal.device.queue.execute.indirect(!vm.ref<?>, i64, tuple<i64>...) -> ()\n",
+            "  [ 10] hal.fence.await(i32, i64, tuple<!vm.ref<?>>...) -> (i32)\n",
+        );
+        assert!(awaits_nothing(&importing(submits)));
+        assert!(!awaits_nothing(&importing(&format!("{submits}{awaits}"))));
+        assert!(!awaits_nothing(&importing("  [  0] hal.buffer.assert(i32) -> ()\n")));
+        assert!(!awaits_nothing(DUMP));
+    }
+
+    #[test]
     fn the_calling_module_passes_the_inputs_twice_and_returns_them() {
-        insta::assert_snapshot!(Signature::of("main", DUMP).unwrap().caller());
-        insta::assert_snapshot!(Signature::of("__init", DUMP).unwrap().caller());
+        insta::assert_snapshot!(Signature::of("main", DUMP).unwrap().caller(true));
+        insta::assert_snapshot!(Signature::of("main", DUMP).unwrap().caller(false));
+        insta::assert_snapshot!(Signature::of("__init", DUMP).unwrap().caller(true));
         let asynchronous = DUMP.replace("i32) -> (!vm", "!vm.ref<?>, !vm.ref<?>) -> (!vm");
         let asynchronous = asynchronous
             .replace(": sync func", ": async func")
             .replace("@main\n", "@main\n        iree.abi.model: coarse-fences\n");
-        insta::assert_snapshot!(Signature::of("main", &asynchronous).unwrap().caller());
+        insta::assert_snapshot!(Signature::of("main", &asynchronous).unwrap().caller(true));
     }
 }

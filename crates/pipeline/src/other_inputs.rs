@@ -1,9 +1,10 @@
 //! Other inputs for a call that must not return a remembered result.
 //!
 //! The other inputs have the same types and shapes as the given ones, and values that a function should also
-//! accept. Floating-point numbers are halved and in reverse order; zeros become 0.5 and 8 in every second
-//! element. Integers may be indices, so they stay between zero and the largest one: they are in reverse order, and
-//! sorted ones, which may be offsets, are rounded to even numbers and stay sorted.
+//! accept. Floating-point numbers are halved and in reverse order, and every third one has the other sign; zeros become
+//! 0.5 and 8 in every second element. Integers may be indices, so they stay between zero and the largest one: they are in
+//! reverse order, every fourth one is replaced by the next, and sorted ones, which may be offsets, are rounded to even
+//! numbers and stay sorted. Inputs with equal elements don't get equal ones: those of input N begin with the Nth.
 
 use std::fs;
 use std::path::Path;
@@ -16,6 +17,8 @@ use super::argv::InputArg;
 /// The elements that may differ from those of the given inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OtherValues {
+    Signed,
+    /// For functions that don't accept other signs.
     All,
     /// For functions that don't accept other integers or booleans.
     FloatingPoint,
@@ -25,8 +28,8 @@ pub(super) enum OtherValues {
 #[derive(Debug)]
 pub(super) struct OtherInputs {
     pub(super) inputs: Vec<InputArg>,
-    /// True if floating-point numbers differ and others do too, so that there are inputs with fewer changes.
-    pub(super) is_mixed: bool,
+    /// True if there are other inputs with fewer changes.
+    pub(super) has_less: bool,
 }
 
 /// Makes other inputs, and writes their files to `folder`. `None` if no different inputs can be made.
@@ -42,8 +45,12 @@ pub(super) fn made(
         changed.extend(other.as_ref().map(|(dtype, _)| is_float(*dtype)));
         made.push(other.map_or_else(|| input.clone(), |(_, other)| other));
     }
-    let is_mixed = changed.contains(&true) && changed.contains(&false);
-    Ok((!changed.is_empty()).then_some(OtherInputs { inputs: made, is_mixed }))
+    let has_less = match values {
+        OtherValues::Signed => changed.contains(&true),
+        OtherValues::All => changed.contains(&true) && changed.contains(&false),
+        OtherValues::FloatingPoint => false,
+    };
+    Ok((!changed.is_empty()).then_some(OtherInputs { inputs: made, has_less }))
 }
 
 /// `None` if the input stays the same.
@@ -67,8 +74,8 @@ fn other(
         }
     };
     let is_changed = match is_float(dtype) {
-        true => change_floats(&mut bytes[at..], dtype),
-        false => values == OtherValues::All && change_integers(&mut bytes[at..], dtype),
+        true => change_floats(&mut bytes[at..], dtype, number, values == OtherValues::Signed),
+        false => values != OtherValues::FloatingPoint && change_integers(&mut bytes[at..], dtype, number),
     };
     if !is_changed {
         return Ok(None);
@@ -79,8 +86,18 @@ fn other(
     Ok(Some((dtype, InputArg::File(file))))
 }
 
+/// Reverses the elements, then moves as many to the end.
+fn reverse(elements: &mut [u8], size: usize, moved: usize) {
+    elements.reverse();
+    elements.chunks_mut(size).for_each(<[u8]>::reverse);
+    let count = elements.len() / size;
+    if count > 0 {
+        elements.rotate_left(moved % count * size);
+    }
+}
+
 /// Returns whether an element changed.
-fn change_floats(elements: &mut [u8], dtype: DType) -> bool {
+fn change_floats(elements: &mut [u8], dtype: DType, number: usize, is_signed: bool) -> bool {
     let size = dtype.size();
     // The sign is in the last bit.
     let is_zero =
@@ -91,14 +108,18 @@ fn change_floats(elements: &mut [u8], dtype: DType) -> bool {
         return !elements.is_empty();
     }
     let before = elements.to_vec();
-    elements.reverse();
-    elements.chunks_mut(size).for_each(<[u8]>::reverse);
+    reverse(elements, size, number);
     elements.chunks_mut(size).for_each(|element| halve(dtype, element));
+    if is_signed {
+        // The sign is the first bit of the last byte.
+        let thirds = elements.chunks_mut(size).skip(2).step_by(3);
+        thirds.filter_map(|element| element.last_mut()).for_each(|byte| *byte ^= 0x80);
+    }
     elements != before
 }
 
 /// Returns whether an element changed. Booleans are integers too.
-fn change_integers(elements: &mut [u8], dtype: DType) -> bool {
+fn change_integers(elements: &mut [u8], dtype: DType, number: usize) -> bool {
     let size = dtype.size();
     let is_signed = matches!(dtype, DType::I64 | DType::I32 | DType::I16 | DType::I8);
     let value = |element: &[u8]| {
@@ -123,8 +144,15 @@ fn change_integers(elements: &mut [u8], dtype: DType) -> bool {
         elements.chunks_mut(size).for_each(|element| change(element, &rounded));
         return elements != before;
     }
-    elements.reverse();
-    elements.chunks_mut(size).for_each(<[u8]>::reverse);
+    reverse(elements, size, number);
+    // Otherwise a sum would stay the same. A mask is not emptied.
+    let reversed = elements.to_vec();
+    for at in (0..elements.len().saturating_sub(size)).step_by(4 * size) {
+        elements.copy_within(at + size..at + 2 * size, at);
+    }
+    if elements.chunks(size).all(|element| *element == elements[..size]) {
+        elements.copy_from_slice(&reversed);
+    }
     // A single zero stays, because it may be a position, of which there is no other.
     let is_zero = before.len() > size && before.iter().all(|byte| *byte == 0);
     let moved = |value: i64| if is_zero { 1 } else { towards_zero(value) };
@@ -213,13 +241,13 @@ mod tests {
 
     #[test]
     fn integers_stay_indices_and_sorted_ones_offsets() {
-        assert_eq!(of_one("4xi64=1,3,2,0"), [0.0, 2.0, 3.0, 1.0]);
+        assert_eq!(of_one("4xi64=1,3,2,0"), [2.0, 2.0, 3.0, 1.0]);
         assert_eq!(of_one("5xi32=0 0 5 9 9"), [0.0, 0.0, 4.0, 8.0, 8.0]);
         assert_eq!(of_one("3xi32=0 2 4"), [0.0, 1.0, 3.0]);
         assert_eq!(of_one("4xi32=7"), [6.0, 7.0, 6.0, 7.0]);
-        assert_eq!(of_one("3xi32=[0 7 0]"), [0.0, 6.0, 0.0]);
-        assert_eq!(of_one("3xi8=-1 0 -1"), [0.0; 3]);
-        assert_eq!(of_one("3xsi8=1 2 3"), [3.0, 2.0, 1.0]);
+        assert_eq!(of_one("3xi32=[0 7 0]"), [7.0, 7.0, 0.0]);
+        assert_eq!(of_one("3xi8=-1 0 -1"), [0.0, 0.0, -1.0]);
+        assert_eq!(of_one("3xsi8=1 2 3"), [2.0, 2.0, 1.0]);
         assert_eq!(of_one("1xui8=255"), [254.0]);
         assert_eq!(of_one("3xi64=9007199254740993"), [9_007_199_254_740_992.0; 3]);
         assert_eq!(of_one("3xi64=0"), [1.0, 0.0, 1.0]);
@@ -227,6 +255,19 @@ mod tests {
         assert_eq!(of_one("4xi64=0 0 1 1"), [1.0, 1.0, 0.0, 0.0]);
         assert_eq!(of_one("3xi1=1 0 0"), [0.0, 0.0, 1.0]);
         assert_eq!(of_one("4xi1=1"), [0.0, 1.0, 0.0, 1.0]);
+    }
+
+    #[test]
+    fn signs_change_and_equal_inputs_get_different_values() {
+        let folder = tempfile::tempdir().unwrap();
+        let twice = [literal("4xf32=1 2 3 4"), literal("4xf32=1 2 3 4"), literal("4xi32=1 4 3 2")];
+        let made = |values| made(&twice, values, folder.path()).unwrap().unwrap();
+        let signed = made(OtherValues::Signed);
+        assert!(signed.has_less);
+        let found: Vec<Vec<f64>> = signed.inputs.iter().map(values).collect();
+        assert_eq!(found, [[2.0, 1.5, -1.0, 0.5], [1.5, 1.0, -0.5, 2.0], [1.0, 1.0, 2.0, 3.0]]);
+        let all: Vec<Vec<f64>> = made(OtherValues::All).inputs.iter().map(values).collect();
+        assert_eq!(all, [[2.0, 1.5, 1.0, 0.5], [1.5, 1.0, 0.5, 2.0], [1.0, 1.0, 2.0, 3.0]]);
     }
 
     #[test]
@@ -242,12 +283,12 @@ mod tests {
         let inputs = [file("a", "3xf32", &floats), file("b", "2xsi16", &integers)];
         let other = |inputs: &[InputArg], values| made(inputs, values, folder.path()).unwrap();
         let all = other(&inputs, OtherValues::All).unwrap();
-        assert!(all.is_mixed);
+        assert!(all.has_less);
         assert_eq!((values(&all.inputs[0]), values(&all.inputs[1])), (vec![-1.5, 0.0, 0.5], vec![0.0, 2.0]));
         let floats = other(&inputs, OtherValues::FloatingPoint).unwrap();
         assert_eq!((values(&floats.inputs[0]), &floats.inputs[1]), (vec![-1.5, 0.0, 0.5], &inputs[1]));
         for alone in [&inputs[..1], &inputs[1..]] {
-            assert!(!other(alone, OtherValues::All).unwrap().is_mixed);
+            assert!(!other(alone, OtherValues::All).unwrap().has_less);
         }
         assert!(other(&inputs[1..], OtherValues::FloatingPoint).is_none());
         assert!(other(&[literal("2xf8E4M3FN=1 2"), literal("i32=0")], OtherValues::All).is_none());

@@ -60,7 +60,7 @@ pub(super) async fn build<'a>(
     prepared.note_damage(source.damaged.as_ref(), host.progress);
     let mlir = source.mlir.clone();
     let stores =
-        aside(move || code::storing_operation(&mlir).map_err(PipelineError::io("read", &mlir))).await?;
+        aside(move || code::suspect_operation(&mlir).map_err(PipelineError::io("read", &mlir))).await?;
     if let Some(name) = stores {
         prepared.lints.push(Lint::new(LintCode::Stateful, format!("the model's source contains `{name}`")));
     }
@@ -97,6 +97,10 @@ pub(super) async fn build<'a>(
             }
             Err(NoCaller::Unchecked(why)) => {
                 let why = format!("a second call in the same process could not be checked: {why}");
+                prepared.lints.push(Lint::new(LintCode::Stateful, why));
+            }
+            Err(NoCaller::Unawaited) => {
+                let why = "the module awaits none of the work that it submits, so only submitting it would be timed";
                 prepared.lints.push(Lint::new(LintCode::Stateful, why));
             }
         }

@@ -170,12 +170,12 @@ pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<Verif
                     let why = "the outputs of a process's first call are right, but those of its second call are not";
                     verification = Verification { why: Some(why.to_owned()), ..wrong };
                 }
-                remembers(planned, &later)?
+                remembers(planned, &second, &later)?
             } else {
                 match differs(planned, &outputs, &second)? {
                     // `outputs` is empty for a nondeterministic function, because comparing its outputs would
                     // prove nothing.
-                    None if !outputs.is_empty() => remembers(planned, &later)?,
+                    None if !outputs.is_empty() => remembers(planned, &second, &later)?,
                     found => found,
                 }
             }
@@ -258,15 +258,20 @@ fn differs(
     Ok(differ.then(|| "a second call in the same process gives different results from the first".to_owned()))
 }
 
-/// Reports a later call whose results differ from those of a first call with the same other inputs.
-fn remembers(planned: PlannedBenchmark<'_>, later: &LaterCalls) -> Staged<Option<String>> {
-    let Some([alone, third]) = &later.with_others else { return Ok(None) };
+/// Reports a later call whose results differ from those of a second call, or from those of a first call with the same
+/// other inputs.
+fn remembers(
+    planned: PlannedBenchmark<'_>,
+    second: &[TensorFile],
+    later: &LaterCalls,
+) -> Staged<Option<String>> {
     // Byte-equal outputs count as the same, even if none of their elements is finite.
     let read = |file: &TensorFile| fs::read(&file.path).map_err(PipelineError::io("read", &file.path));
-    for (alone, third) in alone.iter().zip(third) {
-        let is_same = read(alone)? == read(third)?;
-        if !is_same && differs(planned, std::slice::from_ref(alone), std::slice::from_ref(third))?.is_some() {
-            let why = "a later call in the same process gives different results from a first call with the same inputs";
+    let others = later.with_others.iter().flat_map(|[alone, third]| alone.iter().zip(third));
+    for (first, later) in second.iter().zip(&later.late).chain(others) {
+        let is_same = read(first)? == read(later)?;
+        if !is_same && differs(planned, std::slice::from_ref(first), std::slice::from_ref(later))?.is_some() {
+            let why = "a later call in the same process gives different results from an earlier one with the same inputs";
             return Ok(Some(why.to_owned()));
         }
     }

@@ -197,7 +197,7 @@ fn a_program_that_remembers_its_result_is_not_green() {
     policy_on_main(&suite, &repository, "");
     suite.source("a", &honest);
     gate_main(&suite, &[]).expect_code(0);
-    for dishonest in ["remembers=1", "rejects-other-inputs=1"] {
+    for dishonest in ["remembers=1", "rejects-other-inputs=1", "late-output=7,8,9"] {
         suite.source("a", &[&honest[..], &[dishonest]].concat());
         let said = gate_main(&suite, &[]).expect_code(11).stdout;
         assert!(said.contains("stateful"), "{dishonest}: {said}");
@@ -218,7 +218,9 @@ fn a_program_that_contains_its_results_is_not_green() {
         for honest in ["4,5,6", "4,5.00001,6"] {
             with(honest).expect_code(0);
         }
-        for dishonest in ["1,2,3", "4,5,3", "4,5,NaN"] {
+        // Inputs that only base accepts.
+        with("4,5,NaN").expect_code(11);
+        for dishonest in ["1,2,3", "4,5,3"] {
             let comparison = with(dishonest).expect_code(13).json();
             let row = row(&comparison, "a/cpu/main", None);
             assert_eq!(row["verdict"], "diverged", "{dishonest}: {comparison:#}");
