@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use benchgate_core::model::{Consequence, LintCode, Metric, SideName, Verdict};
-use benchgate_gate::{Comparison, Row, RunSummary};
+use benchgate_gate::{Comparison, Reason, Row, RunSummary};
 
 use super::row_view::RowView;
 use super::words::ENOUGH_SESSIONS;
@@ -174,7 +174,11 @@ pub(super) fn way_out(comparison: &Comparison) -> Option<WayOut> {
         let is_assumed = row.lints.iter().any(|lint| lint.code == LintCode::AssumedSpread);
         // A compiler is timed only once per session, so more files don't help.
         let is_compile_time = row.metric.as_ref().is_some_and(Metric::is_compile_time);
+        // A finding that forbids a verdict about two files forbids it about more files too.
+        let is_forbidden =
+            matches!(&row.reason, Reason::Unusable(lint) if lint.code != LintCode::HostOverloaded);
         row.fatal
+            && !is_forbidden
             && row.verdict == Verdict::Inconclusive
             && is_assumed
             && !is_compile_time
