@@ -81,8 +81,11 @@ pub fn results(folder: &Path) -> Result<Vec<String>, CliError> {
     let real = folder.canonicalize().map_err(|error| failed(folder, &error.to_string()))?;
     collect(folder, &real, DEEPEST, &mut found)?;
     found.sort();
-    let is_criterion =
-        found.iter().any(|path| ["sample.json", "estimates.json"].iter().any(|name| path.ends_with(name)));
+    let is_sample =
+        |path: &&PathBuf| ["sample.json", "estimates.json"].iter().any(|name| path.ends_with(name));
+    // A saved baseline of criterion is read if the user named its own folder.
+    let is_criterion = found.iter().any(|path| is_sample(&path))
+        && !found.iter().filter(is_sample).any(|path| path.parent() == Some(folder));
     let kept: Vec<String> = found
         .iter()
         .filter(|path| !(is_criterion && is_left_by_criterion(path)))

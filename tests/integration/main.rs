@@ -29,6 +29,7 @@ mod git_server;
 mod github;
 mod gpu;
 mod harness;
+mod honest_files;
 mod hostile_files;
 mod import;
 mod ingest;

@@ -45,7 +45,8 @@ table! {
         leave out a benchmark.";
     "metrics" => metrics: Vec<String>, LINES,
         "Names of the metrics that count, such as `latency` or `items_per_second`; each benchmark must have \
-        them all. Others, such as an accuracy, only show that head does the same work. By default all count.";
+        them all. If one is a latency, it decides, and the others do with `fatal = true` in `[gate.metric.NAME]`. \
+        Those that are not named, such as an accuracy, only show that head does the same work. By default all count.";
     "outputs" => outputs: Vec<String>, LINES,
         "Files in `{build}` that the command writes, and in which head must agree with base: `y.npy` and \
         raw tensors (`4x8xbf16=@y.bin`) within the \

@@ -4,13 +4,15 @@
 //! pass.
 
 use benchgate_core::model::{
-    Benchmark, Better, Divergence, Lint, LintCode, Metric, MetricSeries, OutputCheck, Quality, Run, Series,
-    Unit, VerifyCode,
+    Benchmark, Better, Divergence, Lint, LintCode, Metric, MetricSeries, OutputCheck, Process, Quality, Run,
+    Series, Unit, VerifyCode,
 };
 use benchgate_core::numerics::{self, Tensor};
+use benchgate_stats::classical::{UMethod, mann_whitney};
+use benchgate_stats::describe;
 
 use super::rules::Rules;
-use super::workload;
+use super::workload::{self, is_clearly_less};
 
 /// Ratio of two errors (root mean square) below which their difference is not reported: two correct roundings
 /// of one computation differ by less.
@@ -148,7 +150,11 @@ pub fn quality_lints(base: &Benchmark, head: &Benchmark, rules: &Rules<'_>) -> V
     let metrics = base.metrics.iter().chain(of_head).map(|series| &series.metric);
     let stated = metrics.filter_map(|metric| Some((metric, of_metric(metric)?)));
     let informational = stated.filter(|(metric, _)| !rules.metric(&head.name, metric).fatal);
-    informational.filter_map(|(metric, quality)| lint(base, head, &metric.name, quality)).collect()
+    informational
+        .filter_map(|(metric, quality)| {
+            lint(base, head, &metric.name, quality).or_else(|| lost(base, head, &metric.name))
+        })
+        .collect()
 }
 
 /// Returns whether a metric that is not judged shows that both sides did the same work, or did it equally well. A rate only
@@ -184,6 +190,7 @@ fn lint(base: &Benchmark, head: &Benchmark, name: &str, quality: Quality) -> Opt
         Some([*values.first()?, *values.last()?])
     };
     let is_repeated = was.len() > 1;
+    let is_less = quality == Quality::Work && does_less([base, head], name, [&was, &now]);
     let counted = was.iter().chain(&now).all(|value| value.fract() == 0.0);
     let before = ordered(was)?;
     let Some(after) = ordered(now) else {
@@ -198,7 +205,7 @@ fn lint(base: &Benchmark, head: &Benchmark, name: &str, quality: Quality) -> Opt
             Quality::Work => is_repeated && before[0] == before[1] && !is_total([base, head], name),
             _ => !differs(before[0], before[1]),
         };
-        let other = after.into_iter().find(|value| is_constant && differs(before[0], *value))?;
+        let other = after.into_iter().find(|value| is_less || is_constant && differs(before[0], *value))?;
         let detail = detail([before[0], other].map(|value| value.to_string()));
         return Some(Lint::new(LintCode::WorkloadChanged, format!("the sides differ in {detail}")));
     }
@@ -217,9 +224,56 @@ fn lint(base: &Benchmark, head: &Benchmark, name: &str, quality: Quality) -> Opt
     // One value among many is worse if base's vary too little for it.
     let is_found =
         is_worse(head_best, base_worst) || is_worse(head_worst, base_worst + (base_worst - base_best));
+    let is_found = is_found || {
+        let sides = base.metric(name).zip(head.metric(name));
+        let ranked = sides.and_then(|(base, head)| is_ranked_worse(base, head, badness));
+        ranked.is_some_and(|[was, now]| is_worse(now, was))
+    };
     let is_lost = quality == Quality::Score && after == [0.0; 2] && before[1] > 0.0;
     let code = if is_lost { LintCode::Errored } else { LintCode::ReportedProblem };
     is_found.then(|| Lint::new(code, detail([before[1], after[1]].map(shown))))
+}
+
+/// Returns the finding that more sessions of head than of base lack a metric: these sessions may have failed.
+fn lost(base: &Benchmark, head: &Benchmark, name: &str) -> Option<Lint> {
+    let lacking = |side: &Benchmark| {
+        let all = side.metrics.iter().filter_map(|series| series.series.sessions()).max()?;
+        Some((all.saturating_sub(side.metric(name)?.series.sessions()?), all))
+    };
+    let ((of_base, _), (of_head, all)) = lacking(base).zip(lacking(head))?;
+    (of_head > of_base).then(|| {
+        Lint::new(LintCode::ReportedProblem, format!("`{name}` is missing in {of_head} of {all} files"))
+    })
+}
+
+/// The least number of processes of each side whose qualities are compared by their ranks.
+const ENOUGH_RANKED: usize = 10;
+
+/// Probability below which head's qualities are not worse by chance. It is small, because a suite has many.
+const NOT_CHANCE: f64 = 0.0005;
+
+/// Returns whether head's processes are worse than base's, larger values being worse, even if a single one of base is as
+/// bad as head's.
+fn is_ranked_worse(
+    base: &MetricSeries,
+    head: &MetricSeries,
+    badness: impl Fn(f64) -> f64,
+) -> Option<[f64; 2]> {
+    let of_processes = |series: &MetricSeries| -> Vec<f64> {
+        let values = match &series.series {
+            Series::Exact(_) => Vec::new(),
+            Series::Processes(all) => {
+                all.iter().filter_map(|process| describe::median(&process.samples)).collect()
+            }
+            Series::Summaries(all) => all.iter().filter_map(|it| it.median.or(it.mean)).collect::<Vec<f64>>(),
+        };
+        values.into_iter().map(&badness).collect()
+    };
+    let [base, head] = [base, head].map(of_processes);
+    let is_enough = base.len().min(head.len()) >= ENOUGH_RANKED;
+    let test = is_enough.then(|| mann_whitney(&base, &head, UMethod::Auto))??;
+    let medians = [describe::median(&base)?, describe::median(&head)?];
+    (test.less < NOT_CHANCE).then_some(medians)
 }
 
 fn values(series: &MetricSeries) -> Vec<f64> {
@@ -233,6 +287,26 @@ fn values(series: &MetricSeries) -> Vec<f64> {
             stated.flatten().collect()
         }
     }
+}
+
+/// Returns whether head does clearly less work than base, although base's amounts vary. The counter may be that of a call
+/// or the total of all iterations, so both readings must show it.
+fn does_less(sides: [&Benchmark; 2], name: &str, values: [&[f64]; 2]) -> bool {
+    let per_iteration = sides.map(|side| match side.metric(name).map(|series| &series.series) {
+        Some(Series::Processes(processes)) => {
+            let of_process = |process: &Process| {
+                let iterations = process.iterations? as f64;
+                Some(process.samples.iter().map(|value| value / iterations).collect::<Vec<_>>())
+            };
+            processes.iter().map(of_process).collect::<Option<Vec<_>>>().map(|all| all.concat())
+        }
+        _ => None,
+    });
+    let is_total_less = match &per_iteration {
+        [Some(base), Some(head)] => is_clearly_less(base, head),
+        _ => true,
+    };
+    is_total_less && is_clearly_less(values[0], values[1])
 }
 
 /// Returns whether a counter is the same for each iteration of both sides, so that it only shows how many there were.

@@ -119,6 +119,7 @@ fn compared(
         history,
         resampled: options.resampled,
         forbidden: context::forbidding(&lints).cloned(),
+        forbidden_at_any_load: context::forbidding_at_any_load(&lints).cloned(),
         repeated: [base, head].into_iter().flat_map(copied::repeated).collect(),
     };
     let pairs = matched(base, head);

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use benchgate_core::model::{
     Benchmark, Consequence, Context, Lint, LintCode, Metric, Run, Series, SideName, Subject, Testbed, excerpt,
 };
+use benchgate_stats::classical::{UMethod, mann_whitney};
 
 use super::evidence::{Evidence, SpreadSource};
 use super::status::is_reported;
@@ -37,6 +38,30 @@ pub fn of_context(context: &Context) -> Vec<Lint> {
         lints.push(Lint::new(LintCode::CpuScaling, "frequency scaling is enabled"));
     }
     lints
+}
+
+/// The least number of sessions of each side whose loads are compared.
+const ENOUGH_LOADS: usize = 10;
+
+/// Probability below which the loads of the sides' sessions don't differ by chance. It is large, because a difference
+/// that is overlooked could be taken for a slowdown.
+const OTHER_LOAD: f64 = 0.2;
+
+/// Returns whether so many sessions of both sides state their load that a difference would show, and none does.
+fn are_loaded_alike(base: &Run, head: &Run) -> bool {
+    let sides = [base, head].map(|run| run.origin.loads.as_slice());
+    let is_stated = |(run, loads): (&Run, &[f64])| {
+        loads.len() >= ENOUGH_LOADS && loads.len() == run.origin.sessions.len()
+    };
+    is_stated((base, sides[0]))
+        && is_stated((head, sides[1]))
+        && mann_whitney(sides[0], sides[1], UMethod::Auto).is_some_and(|test| test.two_sided >= OTHER_LOAD)
+}
+
+/// Returns by which factor other programs can slow down a benchmark with one thread at the load that a run states.
+pub fn load_factor(context: &Context) -> f64 {
+    let load = context.load_avg.first().copied().filter(|load| load.is_finite());
+    load.zip(context.num_cpus).map_or(1.0, |(load, cpus)| (load / f64::from(cpus.max(1))).max(1.0))
 }
 
 fn is_debug(context: &Context) -> bool {
@@ -100,8 +125,8 @@ pub fn of_runs(base: &Run, head: &Run) -> Vec<Lint> {
     let mut lints = Vec::new();
     for (side, run) in [(SideName::Base, base), (SideName::Head, head)] {
         let mut found = of_context(&run.context);
-        if base.session.is_some() && base.session == head.session {
-            // Both sides ran under the same load, block by block, and the interval includes its effect.
+        if base.session.is_some() && base.session == head.session || are_loaded_alike(base, head) {
+            // Both sides ran under the same load, and the interval includes its effect.
             for lint in found.iter_mut().filter(|lint| lint.code == LintCode::HostOverloaded) {
                 lint.code = LintCode::HostBusy;
             }
@@ -288,6 +313,11 @@ pub fn target(pair: super::status::Matched<'_>) -> Option<String> {
 /// Returns the first lint that forbids judging any noisy row.
 pub fn forbidding(lints: &[Lint]) -> Option<&Lint> {
     first_forbidding(lints.iter())
+}
+
+/// Returns the first lint that forbids judging even a row whose result no load explains.
+pub fn forbidding_at_any_load(lints: &[Lint]) -> Option<&Lint> {
+    first_forbidding(lints.iter().filter(|lint| lint.code != LintCode::HostOverloaded))
 }
 
 /// Returns the first lint that forbids judging a row with this evidence. A declared spread covers everything

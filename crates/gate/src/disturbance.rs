@@ -243,13 +243,15 @@ fn of_kind(
 const BEYOND_OTHERS: f64 = std::f64::consts::LN_2;
 
 /// Returns whether the quickest repetition of every process of head is far beyond the median of every process of
-/// base. A process that takes longer meets other programs more often, so head is then the more disturbed side because
+/// base, even if head's load made it slower by a factor. A process that takes longer meets other programs more often, so head is then the more disturbed side because
 /// it is slower. A head that is far quicker gets no such benefit: it could have left the program that disturbs base.
-pub fn is_beyond_other_programs(base: &Readings, head: &Readings) -> bool {
+pub fn is_beyond_other_programs(base: &Readings, head: &Readings, load: f64) -> bool {
     let quickest: Option<Vec<f64>> = head.costs.iter().map(|process| process.first().copied()).collect();
+    // Repetitions are only kept of processes with a position in a schedule.
+    let quickest = if head.costs.is_empty() { Some(head.clean.clone()) } else { quickest };
     let least = quickest.and_then(|costs| costs.into_iter().reduce(f64::min));
     let most = base.middle.iter().copied().reduce(f64::max);
-    least.zip(most).is_some_and(|(least, most)| least - most > BEYOND_OTHERS)
+    least.zip(most).is_some_and(|(least, most)| least - most > BEYOND_OTHERS + load.ln())
 }
 
 /// Turns the finding that other programs disturbed one side more than the other into a note.

@@ -77,6 +77,8 @@ pub struct ComparedSession<'a> {
     /// The stored sessions that head is judged against, if requested.
     pub history: Option<history::Sessions<'a>>,
     pub forbidden: Option<Lint>,
+    /// What forbids a verdict even about a row whose result no load explains.
+    pub forbidden_at_any_load: Option<Lint>,
     /// Benchmarks that share samples with another one, on either side.
     pub repeated: BTreeSet<BenchmarkName>,
 }
@@ -559,9 +561,11 @@ fn metric_draft(
         row.lints.extend(disturbance::lint_incomplete(&base_readings, &head_readings));
     }
     row.lints.extend(diagnosis::of_row(&base_readings, &head_readings, evidence.as_ref().ok()));
-    if disturbance::is_beyond_other_programs(&base_readings, &head_readings) {
+    if disturbance::is_beyond_other_programs(&base_readings, &head_readings, 1.0) {
         disturbance::only_note_other_programs(&mut row.lints);
     }
+    let load = context::load_factor(&session.head.context);
+    let is_beyond_load = disturbance::is_beyond_other_programs(&base_readings, &head_readings, load);
     match evidence {
         Err(why) => {
             row.verdict = Verdict::Inconclusive;
@@ -584,7 +588,8 @@ fn metric_draft(
             // A single repetition shows as little about the processor time as about the latency.
             let plain = matches!(evidence, Evidence::Unpaired { .. }) && !metric.is_compile_time();
             let forbidden = if plain { forbidding } else { context::forbidding(&row.lints).cloned() };
-            let forbidden = forbidden.or_else(|| session.forbidden.clone());
+            let of_session = if is_beyond_load { &session.forbidden_at_any_load } else { &session.forbidden };
+            let forbidden = forbidden.or_else(|| of_session.clone());
             let read_again = rules.is_classical() || matches!(evidence, Evidence::Paired(_));
             let readings = read_again.then_some([base_readings, head_readings]);
             Draft { row, open: Some(Box::new(Open { evidence, forbidden, worse, rule, floor, readings })) }

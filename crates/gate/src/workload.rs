@@ -94,7 +94,7 @@ pub fn model_changed(base: &Benchmark, head: &Benchmark) -> bool {
 /// identify benchmarks by name and labels.
 fn other_axis(base: &Benchmark, head: &Benchmark) -> Option<Lint> {
     let axis = base.differing_preparation(head).or_else(|| base.differing_axis(head));
-    let axis = axis.or_else(|| difference(base, head));
+    let axis = axis.or_else(|| difference(base, head)).or_else(|| less_work(base, head));
     let axis = axis.or_else(|| other_statistics(base, head)).or_else(|| empty_loop(base, head))?;
     Some(Lint::new(LintCode::WorkloadChanged, format!("the sides differ in {axis}")))
 }
@@ -192,6 +192,56 @@ pub fn difference(base: &Benchmark, head: &Benchmark) -> Option<String> {
         }
         let of_head = of_head.as_ref().map_or("not stated".to_owned(), |head| head.shown());
         Some(format!("{name}: {} / {of_head} per call", of_base.shown()))
+    })
+}
+
+/// Share by which head's amounts of work must be below base's if these vary.
+const CLEARLY: f64 = 0.1;
+
+/// Returns whether all amounts of head are clearly below base's, which vary little, and by more than these vary.
+pub fn is_clearly_less(base: &[f64], head: &[f64]) -> bool {
+    let extremes = |values: &[f64]| {
+        let finite = values.iter().all(|value| value.is_finite());
+        let sorted = describe::sorted(values);
+        sorted.first().copied().zip(sorted.last().copied()).filter(|_| finite && values.len() > 1)
+    };
+    let Some(((base_least, base_most), (_, head_most))) = extremes(base).zip(extremes(head)) else {
+        return false;
+    };
+    let range = base_most - base_least;
+    base_least > 0.0
+        && range <= WIDEST * base_most
+        && head_most < base_least - range
+        && head_most < (1.0 - CLEARLY) * base_least
+}
+
+/// Returns the rate by which head's calls do less work, if it varies from call to call. The tool divides by one of the
+/// clocks, so both must show it.
+fn less_work(base: &Benchmark, head: &Benchmark) -> Option<String> {
+    let of_calls = |side: &Benchmark, rate: &str, clock: &Metric| -> Option<Vec<f64>> {
+        let (rate, time) = (side.metric(rate)?, side.metric(&clock.name)?);
+        let (Series::Processes(rates), Series::Processes(times)) = (&rate.series, &time.series) else {
+            return None;
+        };
+        let pairs = (rates.len() == times.len()).then(|| rates.iter().zip(times))?;
+        Some(
+            pairs
+                .flat_map(|(rates, times)| repetitions(rates, times))
+                .map(|(rate, time, _)| rate * time)
+                .collect(),
+        )
+    };
+    let clocks = [Metric::CPU_TIME, Metric::LATENCY];
+    let is_clock = |metric: &Metric| clocks.iter().any(|clock| clock.name == metric.name);
+    let rates = base.metrics.iter().filter(|series| is_rate(&series.metric) && !is_clock(&series.metric));
+    rates.map(|rate| &rate.metric.name).find_map(|name| {
+        let sides =
+            clocks.iter().filter_map(|clock| of_calls(base, name, clock).zip(of_calls(head, name, clock)));
+        let sides: Vec<(Vec<f64>, Vec<f64>)> = sides.collect();
+        let is_less = !sides.is_empty() && sides.iter().all(|(base, head)| is_clearly_less(base, head));
+        let (of_base, of_head) = sides.last().filter(|_| is_less)?;
+        let [was, now] = [describe::median(of_base)?, describe::median(of_head)?].map(|work| work * 1e-9);
+        Some(format!("{name}: about {was:.3} / {now:.3} per call"))
     })
 }
 

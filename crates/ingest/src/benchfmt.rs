@@ -204,6 +204,10 @@ impl Configuration {
         if !is_key || !(value.is_empty() || value.starts_with([' ', '\t'])) {
             return Ok(());
         }
+        // With `2>&1`, a text begins with messages of the go command: `go: downloading …`.
+        if key == "warning" || key == "go" && !value.trim().starts_with("go1") {
+            return Ok(());
+        }
         let value = carried(value.trim())?;
         let known = match key {
             "goos" | "goarch" | "pkg" | "cpu" => &mut self.go,

@@ -363,8 +363,13 @@ pub(super) fn contradiction(samples: &[f64], stated: &Summary) -> Option<String>
         if !stated.is_finite() {
             return Some(format!("the {name} of the samples is {high:.4e}, but the file's is not a number"));
         }
-        let rounded = if name == "deviation" { largest } else { high };
-        let open = ours.open(rounded) + theirs.open(stated) + ARITHMETIC * largest;
+        // Small samples may be printed with more digits than large ones.
+        let of_samples = match name {
+            "mean" => samples.iter().map(|sample| ours.open(*sample)).sum::<f64>() / count,
+            "deviation" => ours.open(largest),
+            _ => ours.open(high),
+        };
+        let open = of_samples + theirs.open(stated) + ARITHMETIC * largest;
         (stated < low - open || stated > high + open)
             .then(|| format!("the {name} of the samples is {high:.4e}, but the file states {stated:.4e} (in the file's unit)"))
     })

@@ -14,7 +14,7 @@ use benchgate_core::model::{
 use super::build::{ByName, carried, check_summary, fail, own_metric, processes, summary, time_unit};
 use super::facts::footer;
 use super::json::parse;
-use super::text::{cut_line, lines, short};
+use super::text::{cut_line, is_coarse, lines, rounded, short};
 use super::{LineFault, line_fault};
 
 /// The content of one line about a benchmark.
@@ -187,6 +187,9 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
                 let interval = Some((end(low)?, end(high)?));
                 check_summary(&mut benchmark, &[], &Summary { interval, ..stated });
                 summary(&mut benchmark, Metric::LATENCY, scale, stated);
+                if is_coarse(value) {
+                    benchmark.lints.push(rounded());
+                }
                 if let Some(megabytes) = megabytes.filter(|megabytes| *megabytes >= LEAST_MEGABYTES) {
                     Rate::of_libtest(megabytes, printed * scale).add_to(&mut benchmark);
                 }

@@ -1,7 +1,7 @@
 //! Fields of a JSON document, or of its entries, that no reader knows and that say that the run failed or was cut:
 //! `"error": "…"`, `"exit_code": 1`, `"timed_out": true`.
 
-use benchgate_core::model::{Lint, LintCode, excerpt, name_words, words};
+use benchgate_core::model::{Lint, LintCode, excerpt, is_in, name_words, words};
 use serde_json::Value;
 
 use super::facts::{failure, is_message, is_remark, problem};
@@ -11,8 +11,13 @@ use super::{BoxedFault, Format};
 /// Keys of the lists whose entries can state the outcome of a benchmark.
 const ENTRIES: [&str; 2] = ["benchmarks", "results"];
 
-/// Words that a flag for a run that was cut consists of, without spaces between them.
-const CUT: [&str; 6] = ["timedout", "timeout", "interrupted", "cancelled", "canceled", "aborted"];
+/// Words that the names of flags consist of that are true if a run was cut or its result is wrong.
+const CUT: &str = "timeout timedout interrupted cancelled canceled aborted killed truncated incomplete partial \
+    crashed failed errored diverged mismatch mismatched wrong invalid oom skipped unsupported";
+const OF_CUT: &str = "is was has been did run benchmark test by timeout";
+
+/// Names of fields for the signal that ended a program.
+const SIGNALS: [&str; 3] = ["signal", "termsignal", "killedby"];
 
 /// Names of flags that are false if a run was cut.
 const WHOLE: [&str; 3] = ["complete", "completed", "finished"];
@@ -94,13 +99,16 @@ pub(super) fn finding(name: &str, value: &str) -> Option<Lint> {
         Value::Bool(flag) => (flag.to_string(), Some(flag)),
         other => (other.to_string(), None),
     };
-    let of_name: Vec<&str> =
-        words(&lower).into_iter().filter(|word| !matches!(*word, "is" | "was")).collect();
-    let of_name = of_name.concat();
+    let of_name = words(&lower);
+    let own: Vec<&str> = of_name.iter().filter(|word| !matches!(**word, "is" | "was")).copied().collect();
     let is_cut = match flag {
-        Some(true) => CUT.contains(&of_name.as_str()),
-        Some(false) => WHOLE.contains(&of_name.as_str()),
-        None => false,
+        Some(true) => {
+            let is_known = |word: &&str| is_in(CUT, word) || is_in(OF_CUT, word);
+            of_name.iter().all(is_known) && of_name.iter().any(|word| is_in(CUT, word))
+                || own.concat() == "timedout"
+        }
+        Some(false) => WHOLE.contains(&own.concat().as_str()),
+        None => SIGNALS.contains(&own.concat().as_str()) && value.starts_with("SIG") && value.len() < 12,
     };
     let stated = || is_cut.then(|| format!("`{}` is `{value}`", excerpt(name, 40)));
     // Other text names or describes a benchmark, which may be about errors.
@@ -126,6 +134,11 @@ mod tests {
             ("timed_out", "true"),
             ("isComplete", "false"),
             ("notes", "\"FAILED\""),
+            ("killed", "true"),
+            ("was_truncated", "true"),
+            ("signal", "\"SIGKILL\""),
+            ("err", "\"CUDA error: out of memory\""),
+            ("fail_reason", "\"out of memory\""),
         ] {
             assert!(finding(name, value).is_some(), "{name}: {value}");
         }
@@ -139,6 +152,10 @@ mod tests {
             ("success", "true"),
             ("timed_out", "false"),
             ("timeout", "30"),
+            ("killed", "false"),
+            ("out", "true"),
+            ("signal", "\"sine\""),
+            ("err", "0.25"),
             ("complete", "true"),
             ("params", "{\"a\": 1}"),
             ("slope", "null"),

@@ -21,6 +21,58 @@ pub(super) type Field = (String, String);
 /// Maximum number of bytes of the facts that a file states for all of its rows.
 const LONGEST: usize = 4096;
 
+/// Prefix of the labels for facts, which keeps a file from setting a label that has a meaning.
+const FIELD: &str = "field ";
+
+/// Value of the label for a number that differs from run to run.
+const VARIES: &str = "differs from run to run";
+
+/// Words in names of fields whose number chooses the work, and is not measured.
+const CHOSEN: &str =
+    "size scale threshold tolerance limit mode type length weight level unroll tile block chunk window";
+
+/// Values of numeric facts that differ among the runs of one side.
+#[derive(Debug, Default)]
+pub(super) struct Varying(BTreeMap<String, BTreeSet<String>>);
+
+impl Varying {
+    /// The least number of values that shows that a number is measured. Two may be two settings.
+    const ENOUGH: usize = 3;
+
+    /// Takes the facts in which a further run differs from the first one, so that the two appear equal.
+    pub(super) fn take(&mut self, first: &Benchmark, next: &mut Benchmark) {
+        for (label, value) in &mut next.labels {
+            let Some(known) = first.labels.get(label).filter(|known| *known != value) else { continue };
+            let is_taken = label.strip_prefix(FIELD).is_some_and(may_be_measured)
+                && [known, value].iter().all(|text| number(text).is_some());
+            if is_taken {
+                let values = self.0.entry(label.clone()).or_default();
+                values.insert(known.clone());
+                values.insert(std::mem::replace(value, known.clone()));
+            }
+        }
+    }
+
+    /// Notes in the joined benchmark which facts vary, and adds the finding that too few values differ.
+    pub(super) fn finish(self, joined: &mut Benchmark) {
+        for (label, values) in self.0 {
+            if values.len() >= Self::ENOUGH {
+                joined.labels.insert(label, VARIES.to_owned());
+            } else {
+                let values = values.into_iter().collect::<Vec<_>>().join(" / ");
+                joined.lints.push(Lint::new(LintCode::DuplicateName, format!("{label}: {values}")));
+            }
+        }
+    }
+}
+
+/// Returns whether a number in a field with this name can be a measurement, because the name states no amount of work
+/// and no setting.
+fn may_be_measured(name: &str) -> bool {
+    let lower = name_words(name);
+    Quality::of_name(name).is_none() && !words(&lower).iter().any(|word| is_in(CHOSEN, word))
+}
+
 /// Adds the facts among these fields to the benchmark, which has failed if a field says so.
 pub(super) fn state(benchmark: &mut Benchmark, fields: &[Field]) {
     if let Some(why) = fields.iter().find_map(|(name, value)| failure(name, value)) {
@@ -35,8 +87,7 @@ pub(super) fn state(benchmark: &mut Benchmark, fields: &[Field]) {
     let mut names: Vec<&str> = Vec::new();
     for (name, value) in fields.iter().filter(|(name, value)| is_fact(name, value)) {
         names.push(name);
-        // The prefix keeps a file from setting a label that has a meaning.
-        benchmark.labels.insert(format!("field {name}"), plain(value));
+        benchmark.labels.insert(format!("{FIELD}{name}"), plain(value));
     }
     for (name, value) in fields.iter().filter(|(name, value)| is_version(name) && !is_absent(value)) {
         benchmark.labels.insert(format!("{ENVIRONMENT}{name}"), plain(value));
@@ -162,7 +213,7 @@ const DENIALS: &str = "false fail fails failed failure error errors errored wron
 
 /// Words that make up the names of error messages.
 const ERRORS: &str =
-    "error errors exception failure failures failed fault crash crashed traceback aborted oom";
+    "error errors err exception fail failure failures failed fault crash crashed traceback aborted oom";
 const OF_ERRORS: &str = "message msg text type code count num reason detail details last runtime compile compiler build run is has did";
 
 /// Other words after `no` in a field for error messages that states none.
@@ -183,10 +234,14 @@ fn is_result(name: &str) -> bool {
     Quality::of_name(name).is_some() && !is_message(&words(&name_words(name)))
 }
 
-/// Returns the number of a field that states how right the result is. A checksum is a fact.
+/// Returns whether a field with this name states how right the result is. A checksum is a fact.
+pub(super) fn is_quality(name: &str) -> bool {
+    Quality::of_name(name).is_some_and(|quality| !matches!(quality, Quality::Checksum | Quality::Work))
+}
+
+/// Returns the number of a field that states how right the result is.
 pub(super) fn quality(name: &str, value: &str) -> Option<f64> {
-    let is_fact = |quality: &Quality| matches!(quality, Quality::Checksum | Quality::Work);
-    Quality::of_name(name).filter(|quality| !is_fact(quality)).and_then(|_| number(value))
+    if is_quality(name) { number(value) } else { None }
 }
 
 /// Adds the values of a field that states how right the result is as a metric, so that they are compared like those
@@ -327,7 +382,8 @@ pub(super) fn failure(name: &str, value: &str) -> Option<String> {
         let is_denied = number == 0.0
             && matches!(name_of.as_slice(), [word] if is_in("correct passed pass success ok valid match verified", word));
         let counts = any("errors failures failed code") && is_message(&name_of);
-        let is_flag = number.fract() == 0.0 && name_of.len() == 1 && is_message(&name_of);
+        let is_flag = number.fract() == 0.0
+            && matches!(name_of.as_slice(), [word] if *word != "err" && is_in(ERRORS, word));
         return if is_denied || number != 0.0 && (is_code || counts || is_flag) { stated() } else { None };
     }
     let denies = said.iter().any(|word| is_in(DENIALS, word))
@@ -397,14 +453,18 @@ pub(super) fn is_verdict(name: &str, value: &str) -> bool {
         && !is_absent(value)
 }
 
-/// Returns whether a field states the version of a program, which may be the change itself, unlike versions
-/// of the machine.
+/// Returns whether a field states the compiler, its flags, or the version of a program, which may be the change itself,
+/// unlike versions of the machine.
 fn is_version(name: &str) -> bool {
     let lower = name_words(name);
     let words = words(&lower);
     let any = |known: &str| words.iter().any(|word| is_in(known, word));
-    any("version versions") && !any("driver firmware kernel")
+    let is_compiler = words.iter().all(|word| is_in(COMPILER, word))
+        && words.iter().any(|word| !is_in("flags id name", word));
+    any("version versions") && !any("driver firmware kernel") || is_compiler
 }
+
+const COMPILER: &str = "compiler toolchain cc cxx gcc clang rustc nvcc go pgo goexperiment cflags cxxflags ldflags rustflags flags id name";
 
 /// Returns a value as a number, if it is one; `76.1 %` is one too.
 fn number(value: &str) -> Option<f64> {
@@ -440,12 +500,13 @@ const NO_AXES: &str = "timestamp date datetime run iteration iter repetition rep
     energy util utilization usage clock timeout";
 
 /// Words for times, in columns that state a unit of time.
-const TIMED: &str = "wall compile compilation elapsed duration total inference kernel";
+const TIMED: &str =
+    "wall compile compilation elapsed duration total inference kernel ttft tpot itl prefill decode";
 
 /// Words that don't decide about a column if it has other words. Alone they can name an axis: `gpu`, `id`,
 /// `size_mb`.
 const QUALIFIERS: &str = "id idx index number hash git cpu gpu device host peak used total wall compile compilation \
-    elapsed duration inference kernel temp temperature mb mib gb gib kb bytes percent pct mhz ghz per sec second step";
+    elapsed duration inference kernel temp temperature mb mib gb gib kb bytes percent pct mhz ghz w sm per sec second step";
 
 /// Returns whether a word is a percentile: `p50`, `p99`, `p999`.
 pub(super) fn is_percentile(word: &str) -> bool {

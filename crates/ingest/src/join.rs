@@ -4,11 +4,12 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use benchgate_core::model::{
-    Benchmark, BenchmarkName, Lint, LintCode, Metric, MetricSeries, Outcome, Process, Run, Series, Summary,
-    Verification, VerifyCode, excerpt,
+    Benchmark, BenchmarkName, Lint, LintCode, Metric, MetricSeries, Outcome, Process, Quality, Run, Series,
+    Summary, Verification, VerifyCode, excerpt,
 };
 use benchgate_stats::describe;
 
+use super::facts::Varying;
 use super::{IngestError, build};
 
 /// Joins runs one at a time, so that only samples are kept in memory, and never the bytes of a second file.
@@ -27,6 +28,8 @@ pub struct Joiner {
     programs: Vec<String>,
     /// The load averages of each file.
     loads: Vec<Vec<f64>>,
+    /// Numbers that differ among the files, by the position of their benchmark in the run.
+    varying: HashMap<usize, Varying>,
 }
 
 /// Hash of all names in a file.
@@ -69,13 +72,14 @@ impl Joiner {
             return Ok(());
         };
         merge_run(joined, &run);
-        for benchmark in std::mem::take(&mut run.benchmarks) {
+        for mut benchmark in std::mem::take(&mut run.benchmarks) {
             let program = run.program(&benchmark.name);
             match self.index.get(&benchmark.name) {
                 Some(&at) => {
                     self.seen_in[at] += 1;
                     self.overlap |= self.sets[at] != set;
                     let kept = &mut joined.benchmarks[at];
+                    self.varying.entry(at).or_default().take(kept, &mut benchmark);
                     merge_benchmark(kept, benchmark, &label);
                     if let Some(lint) = other_program(&self.programs[at], &program) {
                         add_lint(&mut kept.lints, lint);
@@ -98,12 +102,17 @@ impl Joiner {
     pub fn finish(self) -> Option<Run> {
         let mut run = self.joined?;
         run.context.load_avg = typical_loads(&self.loads);
+        run.origin.loads = self.loads.iter().filter_map(|load| load.first().copied()).collect();
+        for (at, varying) in self.varying {
+            varying.finish(&mut run.benchmarks[at]);
+        }
         // Several programs whose files have no name in common, and which ran equally often, lack nothing.
         let programs = self.sets.iter().collect::<HashSet<_>>().len() as u64;
         let most = self.seen_in.iter().copied().max().unwrap_or(0);
         let is_whole = !self.overlap && self.files == most * programs;
         for (benchmark, seen_in) in run.benchmarks.iter_mut().zip(self.seen_in) {
             settle(benchmark);
+            forget_rounding(benchmark);
             refuse_gaps(benchmark, seen_in);
             // A benchmark that only one file contains belongs to a suite that was split into files.
             if seen_in > 1 && seen_in < self.files && !is_whole {
@@ -116,17 +125,10 @@ impl Joiner {
 }
 
 /// Handles metrics that some of the files with this benchmark lack: a slow or failed session may be the one
-/// without a value. The main metric can't be judged then, and others are left out. A metric that only one file
-/// contains belongs to a result that was split into files.
+/// without a value. The main metric can't be judged then, and others are left out, except those that state how right
+/// the result is: a file that lacks one must not hide the others. A metric that only one file contains belongs to a
+/// result that was split into files.
 fn refuse_gaps(benchmark: &mut Benchmark, files: u64) {
-    let sessions = |series: &MetricSeries| -> Option<u64> {
-        let sessions: HashSet<u32> = match &series.series {
-            Series::Processes(processes) => processes.iter().map(|process| process.session).collect(),
-            Series::Summaries(summaries) => summaries.iter().map(|summary| summary.session).collect(),
-            Series::Exact(_) => return None,
-        };
-        Some(sessions.len() as u64)
-    };
     let is_latency = |series: &MetricSeries| series.metric.name == Metric::LATENCY.name;
     let main = benchmark.metrics.iter().position(is_latency).unwrap_or(0);
     let mut lints = Vec::new();
@@ -134,10 +136,11 @@ fn refuse_gaps(benchmark: &mut Benchmark, files: u64) {
     benchmark.metrics.retain(|series| {
         let is_main = at == main;
         at += 1;
-        let Some(known) = sessions(series).filter(|known| (2..files).contains(known)) else { return true };
+        let known = series.series.sessions().map(|known| known as u64);
+        let Some(known) = known.filter(|known| (2..files).contains(known)) else { return true };
         let code = if is_main { LintCode::IncompleteJoin } else { LintCode::DroppedMetric };
         lints.push(Lint::new(code, format!("{} in {known} of {files} files", series.metric.name)));
-        is_main
+        is_main || Quality::of_name(&series.metric.name).is_some()
     });
     for lint in lints {
         add_lint(&mut benchmark.lints, lint);
@@ -186,11 +189,42 @@ pub(super) fn settle(benchmark: &mut Benchmark) {
     }
 }
 
+/// The number of different times that shows that noise is larger than the rounding, which then averages out.
+const NOT_ROUNDED: usize = 4;
+
+/// Removes the finding that times are rounded if they differ by more than their rounding.
+pub(super) fn forget_rounding(benchmark: &mut Benchmark) {
+    let Some(latency) = benchmark.metric(&Metric::LATENCY.name) else { return };
+    let different: HashSet<u64> = match &latency.series {
+        Series::Processes(processes) => {
+            processes.iter().flat_map(|process| &process.samples).map(|sample| sample.to_bits()).collect()
+        }
+        Series::Summaries(all) => {
+            all.iter().filter_map(|it| it.median.or(it.mean)).map(f64::to_bits).collect()
+        }
+        Series::Exact(_) => return,
+    };
+    if different.len() >= NOT_ROUNDED {
+        benchmark.lints.retain(|lint| lint.code != LintCode::RoundedTime);
+    }
+}
+
+/// Returns whether a host name is the one that Docker gives a container: twelve hexadecimal digits.
+fn is_container_name(name: &str) -> bool {
+    name.len() == 12 && name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
 /// Keeps the worse of two contexts: a finding about any process is a finding about the run.
 pub(super) fn merge_run(joined: &mut Run, next: &Run) {
     let (kept, other) = (&mut joined.context, &next.context);
+    // Each container has a random name.
+    let is_container =
+        [&kept.host_name, &other.host_name].iter().all(|name| name.as_deref().is_some_and(is_container_name))
+            && kept.num_cpus.is_some()
+            && kept.num_cpus == other.num_cpus;
     if let (Some(one), Some(two)) = (&kept.host_name, &other.host_name)
         && one != two
+        && !is_container
     {
         let detail = format!("files of one side come from `{one}` and `{two}`");
         add_lint(&mut joined.lints, Lint::new(LintCode::TestbedMismatch, detail));

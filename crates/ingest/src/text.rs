@@ -415,6 +415,27 @@ fn is_number(word: &str) -> bool {
     !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit())
 }
 
+/// Relative rounding error (half a unit in the last printed place, as a share of the value) above which
+/// rounding alone exceeds half of the default floor of 1 %.
+const COARSE: f64 = 0.005;
+
+/// The finding that the rounding of the printed times could hide or create a change. If several runs differ, their
+/// rounding errors do too (`forget_rounding` in [`super::join`]).
+pub(super) fn rounded() -> Lint {
+    Lint::new(LintCode::RoundedTime, "a time is printed with fewer than three digits".to_owned())
+}
+
+/// Returns whether rounding to the printed digits can change a decimal by more than [`COARSE`].
+pub(super) fn is_coarse(printed: &str) -> bool {
+    let Ok(value) = printed.parse::<f64>() else { return false };
+    if printed.contains(['e', 'E']) || !value.is_finite() || value <= 0.0 {
+        return false;
+    }
+    let decimals = printed.split_once('.').map_or(0, |(_, decimals)| decimals.len());
+    let half = 0.5 / 10f64.powi(i32::try_from(decimals).unwrap_or(i32::MAX));
+    half / value > COARSE
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

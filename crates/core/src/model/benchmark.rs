@@ -368,6 +368,16 @@ impl Series {
             Self::Exact(_) => 1,
         }
     }
+
+    /// Returns the number of sessions that the values are from; `None` for a deterministic value.
+    pub fn sessions(&self) -> Option<usize> {
+        let sessions: BTreeSet<u32> = match self {
+            Self::Processes(processes) => processes.iter().map(|process| process.session).collect(),
+            Self::Summaries(summaries) => summaries.iter().map(|summary| summary.session).collect(),
+            Self::Exact(_) => return None,
+        };
+        Some(sessions.len())
+    }
 }
 
 /// The time one iteration spends in each kernel, from processes that ran under the runtime's profiler. Context for people

@@ -224,7 +224,7 @@ lint_codes! {
         "Repeat more often: `--repeat=10`.";
     RoundedTime "rounded-time" Inconclusive,
         "The tool printed so few digits of the time that the rounding error may exceed the floor.",
-        "Keep JSON or CSV instead of the console's text: `--benchmark_out=result.json`.";
+        "Keep a result with all digits: Google Benchmark's `--benchmark_out=result.json`, or criterion's `sample.json`.";
     UnreadLine "unread-line" Note,
         "A line between results was not understood and was left out.",
         "Write the results to a separate file, or report the format as a bug.";
@@ -252,7 +252,7 @@ lint_codes! {
         "Give the model inputs or weights whose outputs differ from element to element (a zero-initialized \
         last layer hides every fault), make random numbers an input, and return the results.";
     Stateful "stateful" Inconclusive Benchmark,
-        "The program keeps state from one call to the next, so the timed calls may differ from the verified one.",
+        "The program may keep state from one call to the next, so the timed calls may differ from the verified one.",
         "Pass the state in as inputs and out as outputs, and keep functions that set up state out of the module.";
     LessAccurate "less-accurate" Note,
         "Head's outputs are within the tolerance, but clearly less accurate than base's.",

@@ -27,7 +27,7 @@ impl SideName {
 }
 
 /// The origin of a run.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Origin {
     /// The format it was read from, for example `google-benchmark-json`.
     pub format: String,
@@ -35,12 +35,14 @@ pub struct Origin {
     pub label: String,
     /// The labels of joined sessions, in order; empty if there is only one.
     pub sessions: Vec<String>,
+    /// The load average during the last minute of each joined session whose file states it.
+    pub loads: Vec<f64>,
 }
 
 impl Origin {
     /// Creates the origin of a run from one file.
     pub fn new(format: &str, label: &str) -> Self {
-        Self { format: format.to_owned(), label: label.to_owned(), sessions: Vec::new() }
+        Self { format: format.to_owned(), label: label.to_owned(), ..Self::default() }
     }
 }
 

@@ -9,16 +9,12 @@ use std::collections::BTreeSet;
 
 use benchgate_core::model::{Lint, LintCode, Run, without_colors};
 
-use super::super::text::{Line, lines};
+use super::super::text::{Line, is_coarse, lines};
 use super::super::{LineFault, line_fault};
 use super::TimeUnit;
 use super::counters::{Counters, TableHeader};
 use super::rows::{Families, GoogleBenchmarkRow};
 use super::summaries::Instance;
-
-/// Relative rounding error (half a unit in the last printed place, as a share of the value) above which
-/// rounding alone exceeds half of the default floor of 1 %.
-const COARSE: f64 = 0.005;
 
 /// Returns whether this line is the header of a table.
 pub(crate) fn is_header(line: &str) -> bool {
@@ -106,7 +102,7 @@ fn read_row(line: &str, header: &TableHeader) -> Option<GoogleBenchmarkRow<'stat
         return Some(row);
     }
     let words: Vec<(usize, &str)> = words(line).collect();
-    let at = (1..words.len()).find(|&at| is_middle(&words[at..]))?;
+    let at = (1..words.len()).find(|&at| is_middle(words[at - 1].1, &words[at..]))?;
     let name = line[..words[at].0].trim_end().to_owned();
     let time = words[at].1;
     let rest = words.get(at + 4).map_or("", |(start, iterations)| &line[start + iterations.len()..]);
@@ -126,16 +122,17 @@ fn read_row(line: &str, header: &TableHeader) -> Option<GoogleBenchmarkRow<'stat
     })
 }
 
-/// Returns whether these words are time, unit, time, unit, iterations; a fit (`_BigO`, `_RMS`) has a function
-/// in place of its unit, and no iterations.
-fn is_middle(words: &[(usize, &str)]) -> bool {
+/// Returns whether the words after a name are time, unit, time, unit, iterations; a fit (`_BigO`, `_RMS`) has a function
+/// in place of its unit, and no iterations, but may have its benchmark's label.
+fn is_middle(name: &str, words: &[(usize, &str)]) -> bool {
     let word = |at: usize| words.get(at).map_or("", |(_, word)| word);
     let numbers = word(0).parse::<f64>().is_ok() && word(2).parse::<f64>().is_ok();
     let iterations = !word(4).is_empty() && word(4).bytes().all(|byte| byte.is_ascii_digit());
     // A unit consists of letters only, or is a percent sign; whether the unit is known is checked with the
     // row.
     let unit = |unit: &str| unit == "%" || unit.bytes().all(|byte| byte.is_ascii_alphabetic());
-    let fit = words.len() == 4 && word(1) == word(3) && is_fit_unit(word(1));
+    let is_fit_name = name.ends_with("_BigO") || name.ends_with("_RMS");
+    let fit = (words.len() == 4 || is_fit_name) && word(1) == word(3) && is_fit_unit(word(1));
     numbers && (fit || (iterations && unit(word(1)) && unit(word(3))))
 }
 
@@ -166,15 +163,4 @@ fn not_measured(line: &str) -> Option<GoogleBenchmarkRow<'static>> {
 /// Returns the words of a line with the byte at which each starts.
 fn words(line: &str) -> impl Iterator<Item = (usize, &str)> {
     line.split_ascii_whitespace().map(move |word| (word.as_ptr() as usize - line.as_ptr() as usize, word))
-}
-
-/// Returns whether rounding to the printed digits can change a decimal by more than [`COARSE`].
-fn is_coarse(printed: &str) -> bool {
-    let Ok(value) = printed.parse::<f64>() else { return false };
-    if printed.contains(['e', 'E']) || !value.is_finite() || value <= 0.0 {
-        return false;
-    }
-    let decimals = printed.split_once('.').map_or(0, |(_, decimals)| decimals.len());
-    let half = 0.5 / 10f64.powi(i32::try_from(decimals).unwrap_or(i32::MAX));
-    half / value > COARSE
 }

@@ -20,7 +20,7 @@ use super::summaries::{Aggregate, Instance, StatedRepetitions, Statistic, summar
 use crate::build::{agree, has_room};
 use crate::facts::{failure, label_quality, label_words, problem, state_quality};
 use crate::join::{LABEL_WORDS, SEVERAL_LABELS};
-use crate::text::cut_line;
+use crate::text::{cut_line, rounded};
 
 /// The kind of a row, as the row states it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -590,7 +590,7 @@ impl Family {
             lint(LintCode::AggregatesOnly, "no repetition was kept".to_owned());
         }
         if self.coarse {
-            lint(LintCode::RoundedTime, "a time is printed with fewer than three digits".to_owned());
+            lints.push(rounded());
         }
         lints.extend(self.maybe_cut.then(cut_line));
     }

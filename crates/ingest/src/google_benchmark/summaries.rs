@@ -278,9 +278,10 @@ impl StatedRepetitions {
         if self.other_threads {
             return Some("rows with the same name have different numbers of threads".to_owned());
         }
-        // If the program sets the number itself, the name contains it.
+        // If the program sets the number itself, the name contains it. A file of summaries only has no repetitions.
         let named = name.split('/').find_map(|part| part.strip_prefix("repeats:")?.parse().ok());
-        if let Some(stated) = named.or(self.repetitions).filter(|stated| *stated != rows as f64) {
+        let stated = if rows == 0 { None } else { named.or(self.repetitions) };
+        if let Some(stated) = stated.filter(|stated| *stated != rows as f64) {
             return Some(format!("{rows} repetitions, but the file states {stated}"));
         }
         let [real, cpu] = times.filter(|_| !self.summaries.is_empty())?;

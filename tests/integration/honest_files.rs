@@ -1,0 +1,241 @@
+//! Files of real tools in their usual use, which must be read and judged, each next to the file that it must not be
+//! taken for.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Outcome, World};
+
+/// The number of files of a side: enough for a verdict without an assumed spread.
+const FILES: u32 = 24;
+
+/// A factor near one that differs from repetition to repetition.
+fn noise(file: u32, repetition: u32) -> f64 {
+    1.0 + 0.008 * f64::from((7919 * file + 104_729 * repetition) % 1009) / 1009.0
+}
+
+/// A file of Google Benchmark with one benchmark of three repetitions. `more` adds fields to each row.
+fn google_benchmark(file: u32, time: f64, context: &Value, more: impl Fn(u32) -> Value) -> String {
+    let mut stated = json!({"date": "2026-11-20T10:00:00+00:00", "num_cpus": 2, "mhz_per_cpu": 2000,
+        "library_build_type": "release", "load_avg": [0.5]});
+    stated.as_object_mut().unwrap().extend(context.as_object().unwrap().clone());
+    let row = |repetition: u32| {
+        let time = time * noise(file, repetition);
+        let mut row = json!({"name": "BM_a", "run_name": "BM_a", "run_type": "iteration", "repetitions": 3,
+            "repetition_index": repetition, "threads": 1, "iterations": 10, "real_time": time, "cpu_time": time,
+            "time_unit": "ns"});
+        row.as_object_mut().unwrap().extend(more(repetition).as_object().unwrap().clone());
+        row
+    };
+    json!({"context": stated, "benchmarks": (0..3).map(row).collect::<Vec<_>>()}).to_string()
+}
+
+fn nothing(_: u32) -> Value {
+    json!({})
+}
+
+/// Compares all files of both sides.
+fn compare(world: &World) -> Outcome {
+    world.run(["compare", "base-*", "head-*", "--format", "json"])
+}
+
+/// Writes a file of each side for each session.
+fn write(world: &World, file: impl Fn(&str, u32) -> String) {
+    for number in 0..FILES {
+        for side in ["base", "head"] {
+            // No file is a copy of another one.
+            let shift = if side == "head" { 100 } else { 0 };
+            world.write(&format!("{side}-{number:02}.json"), file(side, number + shift));
+        }
+    }
+}
+
+#[test]
+fn machine_state_that_varies_from_run_to_run_is_no_other_benchmark() {
+    let world = World::new();
+    let state = |file: u32| json!({"free_mem": (23_000_000 + 977 * file).to_string(), "container": "a"});
+    write(&world, |_, file| google_benchmark(file, 100.0, &state(file), nothing));
+    compare(&world).expect_code(0);
+    // Two values can be two settings, and names of settings always are.
+    for setting in [
+        |file: u32| json!({"unknown": (file % 2).to_string()}),
+        |file: u32| json!({"batch_size": (file % 5).to_string()}),
+    ] {
+        write(&world, |_, file| google_benchmark(file, 100.0, &setting(file), nothing));
+        assert!(compare(&world).expect_code(11).stdout.contains("\"duplicate-name\""));
+    }
+}
+
+#[test]
+fn the_compiler_of_a_side_is_the_change_and_not_other_work() {
+    let world = World::new();
+    let context = |side: &str| json!({"compiler": format!("gcc for {side}"), "cxxflags": side});
+    write(&world, |side, file| google_benchmark(file, 100.0, &context(side), nothing));
+    compare(&world).expect_code(0);
+}
+
+#[test]
+fn a_load_that_both_sides_share_forbids_no_verdict() {
+    let world = World::new();
+    let loaded = |file: u32, load: f64| json!({"load_avg": [load + 0.1 * f64::from(7 * file % 11)]});
+    let compare_at = |loads: [f64; 2], time: f64| {
+        write(&world, |side, file| {
+            let (load, time) = if side == "head" { (loads[1], time) } else { (loads[0], 100.0) };
+            google_benchmark(file, time, &loaded(file, load), nothing)
+        });
+        compare(&world)
+    };
+    compare_at([6.0, 6.0], 100.0).expect_code(0);
+    compare_at([6.0, 6.0], 200.0).expect_code(10);
+    // A larger load can slow head down, but not by this factor.
+    assert!(compare_at([6.0, 8.0], 120.0).expect_code(11).stdout.contains("host-overloaded"));
+    compare_at([6.0, 8.0], 2500.0).expect_code(10);
+}
+
+#[test]
+fn containers_have_random_names() {
+    let world = World::new();
+    let named = |name: String| json!({ "host_name": name });
+    write(&world, |_, file| google_benchmark(file, 100.0, &named(format!("{:012x}", 7919 * file)), nothing));
+    compare(&world).expect_code(0);
+    write(&world, |_, file| google_benchmark(file, 100.0, &named(format!("runner-{}", file % 2)), nothing));
+    assert!(compare(&world).expect_code(11).stdout.contains("testbed-mismatch"));
+}
+
+#[test]
+fn head_does_less_work_although_the_work_of_calls_varies() {
+    let world = World::new();
+    let compare_at = |work: f64, time: f64, is_rate: bool| {
+        write(&world, |side, file| {
+            let (work, time) = if side == "head" { (work, time) } else { (4000.0, 1e9) };
+            google_benchmark(file, time, &json!({}), |repetition| {
+                let time = time * noise(file, repetition);
+                let work = (work * (1.0 + 0.003 * f64::from((3 * repetition + file) % 7))).round();
+                match is_rate {
+                    true => json!({"items_per_second": work / (time * 1e-9)}),
+                    false => json!({ "tokens": work }),
+                }
+            })
+        });
+        compare(&world)
+    };
+    for is_rate in [true, false] {
+        compare_at(4000.0, 1e9, is_rate).expect_code(0);
+        compare_at(4000.0, 0.5e9, is_rate).expect_code(0);
+        for time in [1e9, 0.5e9] {
+            let outcome = compare_at(2000.0, time, is_rate).expect_code(11);
+            assert!(outcome.stdout.contains("\"workload-changed\""), "{}", outcome.stdout);
+        }
+    }
+}
+
+#[test]
+fn one_file_of_base_hides_no_worse_quality() {
+    let world = World::new();
+    // The accuracy of each base file but one, the accuracy of that one, and that of head's files.
+    let compare_with = |lost: Value, of_head: f64| {
+        write(&world, |side, file| {
+            let vary = |accuracy: f64| json!({"accuracy": accuracy + 0.0001 * f64::from(7 * file % 11)});
+            let accuracy = match (side, file) {
+                ("base", 7) => lost.clone(),
+                ("base", _) => vary(0.9),
+                _ => vary(of_head),
+            };
+            google_benchmark(file, 100.0, &json!({}), |_| accuracy.clone())
+        });
+        compare(&world)
+    };
+    for lost in [json!({}), json!({"accuracy": 0.3})] {
+        compare_with(lost.clone(), 0.9).expect_code(0);
+        let outcome = compare_with(lost, 0.4).expect_code(11);
+        assert!(outcome.stdout.contains("\"reported-problem\""), "{}", outcome.stdout);
+    }
+}
+
+#[test]
+fn tables_of_google_benchmark_with_labels_fits_and_summaries_are_read() {
+    let world = World::new();
+    let table = |rows: &str| format!("-----\nBenchmark  Time  CPU  Iterations\n-----\n{rows}");
+    let fit = "BM_sort/64  331 ns  330 ns  2000 std::sort n=64\nBM_sort/128  731 ns  730 ns  1000 std::sort n=128\n\
+        BM_sort_BigO  4.24 NlgN  2.70 NlgN std::sort n=64\nBM_sort_RMS  28 %  30 %  std::sort n=64\n";
+    let summaries = "BM_sort/repeats:10_mean  16537 ns  6545 ns  10\nBM_sort/repeats:10_median  15666 ns  6443 ns  10\n\
+        BM_sort/repeats:10_stddev  4582 ns  196 ns  10\nBM_sort/repeats:10_cv  27.71 %  2.99 %  10\n";
+    // The console prints fewer digits of 3.26 than of 0.095.
+    let rounded = "BM_a  3.26 us  3.26 us  10\nBM_a  0.126 us  0.126 us  10\nBM_a  0.097 us  0.097 us  10\n\
+        BM_a  0.103 us  0.103 us  10\nBM_a  0.095 us  0.095 us  10\nBM_a_mean  0.735 us  0.735 us  5\n";
+    for rows in [fit, summaries, rounded] {
+        world.write("a.txt", table(rows));
+        world.write(
+            "b.txt",
+            table(&rows.replace("331", "332").replace("15666", "15667").replace("0.103", "0.104")),
+        );
+        let outcome = world.run(["compare", "a.txt", "b.txt", "--format", "json"]);
+        assert!(![20, 21].contains(&outcome.code.unwrap()), "{}", outcome.said());
+    }
+    let wrong = rounded.replace("0.735", "0.755");
+    world.write("a.txt", table(&wrong));
+    world.run(["compare", "a.txt", "a.txt"]).expect_code(20);
+}
+
+#[test]
+fn messages_of_the_go_command_and_its_version_are_no_configuration() {
+    let world = World::new();
+    let text = |above: &str, time: u32| {
+        let lines =
+            (0..8).map(|line| format!("BenchmarkSum-2  1000  {}.{line} ns/op\n", time + 7 * line % 5));
+        format!("{above}goos: linux\ngoarch: amd64\npkg: x\n{}PASS\n", lines.collect::<String>())
+    };
+    world.write("a.txt", text("go: downloading example.com/dep v1.0.0\ntoolchain: go1.21.3\n", 100));
+    world.write("b.txt", text("toolchain: go1.22.1\n", 100));
+    world.write("c.txt", text("mode: fast\n", 100));
+    let compare = |head| world.run(["compare", "a.txt", head, "--between-cv", "0.1%", "--format", "json"]);
+    let outcome = compare("b.txt");
+    assert!(!outcome.stdout.contains("workload-changed"), "{}", outcome.stdout);
+    assert!(compare("c.txt").stdout.contains("workload-changed"));
+}
+
+#[test]
+fn whole_nanoseconds_are_not_exact() {
+    let world = World::new();
+    let write = |side: &str, time: &dyn Fn(u32) -> u32| {
+        for file in 0..FILES {
+            let line = format!("test sum ... bench:  {} ns/iter (+/- 0)\n", time(file));
+            world.write(
+                &format!("{side}-{file:02}"),
+                format!("{line}\ntest result: ok. 0 passed; 0 failed; 0 ignored; 1 measured\n"),
+            );
+        }
+    };
+    write("base", &|_| 8);
+    write("head", &|_| 8);
+    assert!(compare(&world).expect_code(11).stdout.contains("rounded-time"));
+    // Noise that is larger than the rounding makes it average out.
+    write("base", &|file| 60 + 7 * file % 5);
+    write("head", &|file| 60 + 7 * (file + 3) % 5);
+    assert!(!compare(&world).stdout.contains("rounded-time"));
+}
+
+#[test]
+fn a_column_that_states_how_right_results_are_names_no_benchmark() {
+    let world = World::new();
+    let table = |top1: f64, shift: u32| {
+        let row = |row: u32| {
+            format!(
+                "m,cpu,{:.5},{:.4},{}\n",
+                12.0 * noise(row + shift, 0),
+                top1 + 0.0001 * f64::from(row),
+                70 + row
+            )
+        };
+        format!("model,device,latency_ms,top1,power_w\n{}", (0..12).map(row).collect::<String>())
+    };
+    world.write("a.csv", table(0.76, 0));
+    world.write("b.csv", table(0.76, 100));
+    let outcome = world.run(["compare", "a.csv", "b.csv", "--format", "json"]);
+    let json: Value = serde_json::from_str(&outcome.stdout).unwrap();
+    let names: Vec<&str> =
+        json["rows"].as_array().unwrap().iter().filter_map(|row| row["benchmark"].as_str()).collect();
+    assert!(names.iter().all(|name| *name == "m/cpu"), "{names:?}");
+    world.write("b.csv", table(0.4, 100));
+    let outcome = world.run(["compare", "a.csv", "b.csv", "--between-cv", "0.1%"]).expect_code(11);
+    assert!(outcome.stdout.contains("top1"), "{}", outcome.stdout);
+}
