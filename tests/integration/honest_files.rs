@@ -92,6 +92,28 @@ fn a_load_that_both_sides_share_forbids_no_verdict() {
 }
 
 #[test]
+fn two_layouts_in_a_few_files_are_not_red_and_a_clear_slowdown_is() {
+    let world = World::new();
+    // Processes of one program are in one of two layouts, 10 % apart.
+    let compare_with = |slow_base: &[u32], slow_head: &[u32], files: u32, more: f64| {
+        for file in 0..files {
+            for (side, slow) in [("base", slow_base), ("head", slow_head)] {
+                let of_head = if side == "head" { more } else { 1.0 };
+                let time = of_head * if slow.contains(&file) { 110.0 } else { 100.0 };
+                let shift = if side == "head" { 100 } else { 0 };
+                let text = google_benchmark(file + shift, time, &json!({}), nothing);
+                world.write(&format!("{side}-{file:02}.json"), text);
+            }
+        }
+        compare(&world)
+    };
+    compare_with(&[3], &[0, 1, 2, 4, 5], 6, 1.0).expect_code(11);
+    compare_with(&[], &[], 6, 1.1).expect_code(10);
+    // A layout does not explain this.
+    compare_with(&[3], &[0, 1, 2, 4, 5], 6, 2.0).expect_code(10);
+}
+
+#[test]
 fn containers_have_random_names() {
     let world = World::new();
     let named = |name: String| json!({ "host_name": name });
@@ -238,4 +260,42 @@ fn a_column_that_states_how_right_results_are_names_no_benchmark() {
     world.write("b.csv", table(0.4, 100));
     let outcome = world.run(["compare", "a.csv", "b.csv", "--between-cv", "0.1%"]).expect_code(11);
     assert!(outcome.stdout.contains("top1"), "{}", outcome.stdout);
+}
+
+#[test]
+fn a_quoted_comma_a_counter_named_skipped_and_a_pinned_processor_are_read() {
+    let world = World::new();
+    let table = |shift: u32| {
+        let row = |row: u32| format!("m,cpu,{:.5},\"warm, ok\"\n", 12.0 * noise(row + shift, 0));
+        format!("model,device,latency_ms,note\n{}", (0..12).map(row).collect::<String>())
+    };
+    world.write("a.csv", table(0));
+    world.write("b.csv", table(100));
+    world.run(["compare", "a.csv", "b.csv", "--between-cv", "1%"]).expect_code(0);
+    write(&world, |_, file| google_benchmark(file, 100.0, &json!({}), |_| json!({"skipped": 3})));
+    compare(&world).expect_code(0);
+    let log = |pin: &str, shift: u32| {
+        let line = |row: u32| format!("BenchmarkSum-2  1000  {:.2} ns/op\n", 100.0 * noise(row + shift, 0));
+        format!("{pin}goos: linux\npkg: x\n{}PASS\n", (0..8).map(line).collect::<String>())
+    };
+    world.write("a.txt", log("", 0));
+    for (pin, code) in [("using CPU 3\n", 0), ("no GPU found, using CPU\n", 11)] {
+        world.write("b.txt", log(pin, 100));
+        world.run(["compare", "a.txt", "b.txt", "--between-cv", "0.1%"]).expect_code(code);
+    }
+}
+
+#[test]
+fn a_checksum_of_letters_in_a_label_must_be_equal() {
+    let world = World::new();
+    let compare_with = |of_head: &str| {
+        write(&world, |side, file| {
+            let checksum = if side == "head" { of_head } else { "aabbccdd" };
+            let label = json!({"label": format!("commit=0123456{} checksum={checksum}", file % 10)});
+            google_benchmark(file, 100.0, &json!({}), |_| label.clone())
+        });
+        compare(&world)
+    };
+    compare_with("aabbccdd").expect_code(0);
+    assert!(compare_with("11223344").expect_code(11).stdout.contains("workload-changed"));
 }

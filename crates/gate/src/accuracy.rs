@@ -144,8 +144,26 @@ const EXACT: f64 = 1e-7;
 const SUMMATION: f64 = 1e-3;
 
 /// Returns the finding for each metric that states how right a result is and that is worse at head, or that only base
-/// has: the benchmark can't pass. A metric that fails the gate itself is judged like a time.
-pub fn quality_lints(base: &Benchmark, head: &Benchmark, rules: &Rules<'_>) -> Vec<Lint> {
+/// has: the benchmark can't pass. A metric that fails the gate itself is judged like a time. The newest session is not
+/// enough, because it moves along with a gradual change, so the oldest ones are compared with head too.
+pub fn quality_lints(
+    base: &Benchmark,
+    oldest: Option<&Benchmark>,
+    head: &Benchmark,
+    rules: &Rules<'_>,
+) -> Vec<Lint> {
+    let mut found = changed_qualities(base, head, rules);
+    if let Some(oldest) = oldest.filter(|_| found.is_empty()) {
+        let gradual = changed_qualities(oldest, head, rules);
+        found = gradual
+            .into_iter()
+            .map(|lint| Lint::new(lint.code, format!("gradually: {}", lint.detail)))
+            .collect();
+    }
+    found
+}
+
+fn changed_qualities(base: &Benchmark, head: &Benchmark, rules: &Rules<'_>) -> Vec<Lint> {
     let of_head = head.metrics.iter().filter(|series| base.metric(&series.metric.name).is_none());
     let metrics = base.metrics.iter().chain(of_head).map(|series| &series.metric);
     let stated = metrics.filter_map(|metric| Some((metric, of_metric(metric)?)));
@@ -154,6 +172,7 @@ pub fn quality_lints(base: &Benchmark, head: &Benchmark, rules: &Rules<'_>) -> V
         .filter_map(|(metric, quality)| {
             lint(base, head, &metric.name, quality).or_else(|| lost(base, head, &metric.name))
         })
+        .chain(workload::less_work(base, head, |metric| rules.metric(&head.name, metric).fatal))
         .collect()
 }
 

@@ -66,6 +66,8 @@ pub struct Question {
     /// One-sided p for stability and for the tail, at looks that judge them.
     p_stability: Option<f64>,
     p_tail: Option<f64>,
+    /// One-sided p of the sessions' order, if the model of their spread is not enough to call head worse.
+    p_order: f64,
     /// The reason to measure more blocks before a pass: the stability or the tail may have got worse.
     in_question: Option<Reason>,
     /// The reason why the row can't pass, whatever the interval is.
@@ -135,6 +137,11 @@ impl Question {
         Self { in_question, ..self }
     }
 
+    /// Adds the p of the sessions' order, which is right whatever the distribution of sessions is.
+    pub fn in_order(self, p_order: f64) -> Self {
+        Self { p_order, ..self }
+    }
+
     /// Adds a reason why the row can't pass, if there is one.
     pub fn unless(self, unshown: Option<TooLittle>) -> Self {
         Self { unshown: self.unshown.or(unshown), ..self }
@@ -189,6 +196,7 @@ impl Question {
             p_stability: None,
             p_tail: None,
             in_question: None,
+            p_order: 0.0,
             unshown: None,
             shared: None,
             unsettled: None,
@@ -246,7 +254,7 @@ impl Question {
     fn p_location(&self) -> f64 {
         match self.classical {
             Some(test) => test.p_worse,
-            None => (self.p_above_floor / self.red_share).min(1.0),
+            None => (self.p_above_floor / self.red_share).max(self.p_order).min(1.0),
         }
     }
 
@@ -306,6 +314,11 @@ impl Question {
         }
         if let Some(why) = &self.gradual {
             return (Verdict::Inconclusive, Reason::TooLittle(why.clone()), red_level);
+        }
+        if self.p_order > worse_level && self.p_above_floor <= red_level {
+            let why = "so few sessions of one program can differ as much, because its processes have different \
+                memory layouts; more files of both sides would settle it";
+            return (Verdict::Inconclusive, Reason::too_little("too few sessions", why), red_level);
         }
         if self.p_better() <= better_level && below && self.in_question.is_none() {
             let level = better_level * self.red_share;

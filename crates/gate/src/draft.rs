@@ -135,7 +135,8 @@ pub fn drafts(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_
     let unusable = unusable(base).or_else(|| unusable(head));
     let accuracy = accuracy::lints(base, head);
     let mut asked = workload::lints(base, head, session.together);
-    asked.extend(accuracy::quality_lints(base, head, rules));
+    let oldest = session.history.as_ref().and_then(|sessions| sessions.oldest(name));
+    asked.extend(accuracy::quality_lints(base, oldest, head, rules));
     asked.extend(disturbance::clocks(base, head));
     let disturbed =
         disturbance::of_row(base, head, Measured::new(session.together, session.history.is_some()));

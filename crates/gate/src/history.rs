@@ -9,6 +9,7 @@ use benchgate_core::model::{
 };
 use benchgate_stats::describe;
 
+use super::accuracy;
 use super::common::{Common, CommonShifts, RowCosts};
 use super::estimate::ENOUGH_SESSIONS;
 use super::evidence::{Evidence, SpreadSource, usable};
@@ -84,6 +85,8 @@ pub struct Sessions<'a> {
     /// The best value of each exact metric of head since the last acceptance. The newest value is not enough,
     /// because it moves along with a gradual change.
     best: HashMap<(&'a BenchmarkName, &'a str), &'a MetricSeries>,
+    /// How right the results of the oldest sessions are.
+    oldest: HashMap<&'a BenchmarkName, Benchmark>,
     /// Common shifts, by metric name.
     common: BTreeMap<&'a str, Common>,
     /// Head's anchor, if any; costs are then ratios to it.
@@ -132,7 +135,14 @@ impl<'a> Sessions<'a> {
             Earlier::share_scale(rows);
             Earlier::share_shifts(rows);
         }
-        Self { rows, earlier, best, common, anchor: head.anchor.as_ref() }
+        let oldest = oldest_qualities(sessions.earlier, head);
+        Self { rows, earlier, best, oldest, common, anchor: head.anchor.as_ref() }
+    }
+
+    /// Returns a benchmark's metrics that state how right its result is, from the oldest sessions since the last
+    /// acceptance.
+    pub fn oldest(&self, name: &BenchmarkName) -> Option<&Benchmark> {
+        self.oldest.get(name)
     }
 
     /// Returns the best stored value of an exact metric of head.
@@ -231,6 +241,36 @@ fn costs<'a>(
         }
     }
     rows
+}
+
+/// The number of the oldest sessions that show how right results were.
+const OLDEST: usize = 3;
+
+/// Joins the metrics of the oldest sessions that state how right results are. The newest ones move along with results
+/// that get a little worse every night.
+fn oldest_qualities<'a>(earlier: &'a [EarlierSessions], head: &Run) -> HashMap<&'a BenchmarkName, Benchmark> {
+    let mut days: Vec<&EarlierSessions> = earlier.iter().collect();
+    days.sort_by(|one, two| one.since.cmp(&two.since));
+    let runs = days.into_iter().flat_map(|day| &day.runs).filter(|run| is_same_testbed(head, run));
+    let mut oldest: HashMap<&BenchmarkName, Benchmark> = HashMap::new();
+    for benchmark in runs.take(OLDEST).flat_map(|run| &run.benchmarks) {
+        let joined = oldest.entry(&benchmark.name).or_insert_with(|| Benchmark::new(benchmark.name.as_str()));
+        for series in benchmark.metrics.iter().filter(|series| accuracy::of_metric(&series.metric).is_some())
+        {
+            let known = joined.metrics.iter_mut().find(|known| known.metric == series.metric);
+            match (known.map(|known| &mut known.series), &series.series) {
+                (None, _) => joined.metrics.push(series.clone()),
+                (Some(Series::Processes(known)), Series::Processes(more)) => {
+                    known.extend(more.iter().cloned())
+                }
+                (Some(Series::Summaries(known)), Series::Summaries(more)) => {
+                    known.extend(more.iter().cloned())
+                }
+                (Some(_), _) => {}
+            }
+        }
+    }
+    oldest
 }
 
 /// Returns the best value in the sessions for every exact metric of head.

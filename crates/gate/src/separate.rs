@@ -2,6 +2,7 @@
 //! its results to the rows.
 
 use benchgate_core::model::{Lint, LintCode, Metric, Verdict, counted};
+use benchgate_stats::classical::{UMethod, mann_whitney};
 use benchgate_stats::unpaired::{Estimated, UnpairedRow, effects};
 use benchgate_stats::{Inference, describe};
 
@@ -49,6 +50,10 @@ pub fn ask(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option<Ques
         }
         let effect = Inference::Sided { worse: estimated.worse, better: estimated.better };
         let question = Question::unpaired(effect, rule, *floor).in_question(uneven.clone());
+        let question = match source {
+            SpreadSource::Default => question.in_order(p_order(sides, estimated.worse.center)),
+            SpreadSource::Calibrated | SpreadSource::Declared => question,
+        };
         let of_compiler = row.metric.as_ref().is_some_and(Metric::is_compile_time);
         let head_processes = counts[1].processes;
         questions[index] = Some(match source {
@@ -58,6 +63,22 @@ pub fn ask(drafts: &mut [Draft], indices: &[usize], questions: &mut [Option<Ques
             _ => question.shown_by(head_processes),
         });
     }
+}
+
+/// Largest effect, on the log scale, for which the layouts of processes in memory are taken as the cause (30 %). It is an
+/// assumption.
+const OF_LAYOUT: f64 = 0.262;
+
+/// Returns the p of the order of the sessions if their layouts may explain the effect, otherwise 0. A few processes don't
+/// show that there are two layouts, and a robust location jumps from one to the other. A session of several processes
+/// has several layouts.
+fn p_order(sides: &UnpairedRow, effect: f64) -> f64 {
+    let [base, head] = [&sides.base.locations, &sides.head.locations];
+    let is_of_one = [&sides.base, &sides.head].iter().all(|side| side.processes == 1);
+    if effect > OF_LAYOUT || !is_of_one || base.len().min(head.len()) < 2 {
+        return 0.0;
+    }
+    mann_whitney(head, base, UMethod::Auto).map_or(0.0, |test| test.greater)
 }
 
 /// Number of standard deviations from which one of head's processes is not as fast as its others.

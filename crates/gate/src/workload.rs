@@ -94,7 +94,7 @@ pub fn model_changed(base: &Benchmark, head: &Benchmark) -> bool {
 /// identify benchmarks by name and labels.
 fn other_axis(base: &Benchmark, head: &Benchmark) -> Option<Lint> {
     let axis = base.differing_preparation(head).or_else(|| base.differing_axis(head));
-    let axis = axis.or_else(|| difference(base, head)).or_else(|| less_work(base, head));
+    let axis = axis.or_else(|| difference(base, head));
     let axis = axis.or_else(|| other_statistics(base, head)).or_else(|| empty_loop(base, head))?;
     Some(Lint::new(LintCode::WorkloadChanged, format!("the sides differ in {axis}")))
 }
@@ -215,33 +215,54 @@ pub fn is_clearly_less(base: &[f64], head: &[f64]) -> bool {
         && head_most < (1.0 - CLEARLY) * base_least
 }
 
-/// Returns the rate by which head's calls do less work, if it varies from call to call. The tool divides by one of the
-/// clocks, so both must show it.
-fn less_work(base: &Benchmark, head: &Benchmark) -> Option<String> {
-    let of_calls = |side: &Benchmark, rate: &str, clock: &Metric| -> Option<Vec<f64>> {
+/// Returns the finding that head's calls do less work by a rate, although it varies from call to call. The tool divides
+/// by one of the clocks, so both must show it. A rate that fell, and that fails the gate itself, is judged like a time.
+pub fn less_work(base: &Benchmark, head: &Benchmark, is_fatal: impl Fn(&Metric) -> bool) -> Option<Lint> {
+    // The work of each call, and the number of calls that were timed together.
+    let of_calls = |side: &Benchmark, rate: &str, clock: &Metric| -> Option<Vec<(f64, Option<u64>)>> {
         let (rate, time) = (side.metric(rate)?, side.metric(&clock.name)?);
         let (Series::Processes(rates), Series::Processes(times)) = (&rate.series, &time.series) else {
             return None;
         };
         let pairs = (rates.len() == times.len()).then(|| rates.iter().zip(times))?;
-        Some(
-            pairs
-                .flat_map(|(rates, times)| repetitions(rates, times))
-                .map(|(rate, time, _)| rate * time)
-                .collect(),
-        )
+        let repetitions = pairs.flat_map(|(rates, times)| repetitions(rates, times));
+        Some(repetitions.map(|(rate, time, calls)| (rate * time, calls)).collect())
+    };
+    let is_less = |(base, head): &(Vec<(f64, Option<u64>)>, Vec<(f64, Option<u64>)>)| {
+        let [of_base, of_head] =
+            [base, head].map(|side| side.iter().map(|(work, _)| *work).collect::<Vec<_>>());
+        // Whole amounts of constant work are compared exactly.
+        let varies = of_base.iter().any(|work| (work / of_base[0] - 1.0).abs() > 1e-6);
+        // A number that does not depend on the number of calls shows nothing about one.
+        let all = || base.iter().chain(head);
+        let totals: Option<Vec<f64>> = all().map(|(work, calls)| Some(work * (*calls)? as f64)).collect();
+        let is_total = totals.is_some_and(|totals| {
+            totals.iter().all(|total| (total / totals[0] - 1.0).abs() <= LEAST)
+                && all().any(|(_, calls)| *calls != base[0].1)
+        });
+        varies && !is_total && is_clearly_less(&of_base, &of_head)
     };
     let clocks = [Metric::CPU_TIME, Metric::LATENCY];
     let is_clock = |metric: &Metric| clocks.iter().any(|clock| clock.name == metric.name);
     let rates = base.metrics.iter().filter(|series| is_rate(&series.metric) && !is_clock(&series.metric));
-    rates.map(|rate| &rate.metric.name).find_map(|name| {
+    let is_judged = |rate: &&MetricSeries| {
+        let of_head = head.metric(&rate.metric.name);
+        let values = |series: &MetricSeries| series::described(series).map(|stats| stats.location);
+        let fell =
+            of_head.and_then(values).zip(values(rate)).is_some_and(|(now, was)| now < (1.0 - CLEARLY) * was);
+        fell && is_fatal(&rate.metric)
+    };
+    rates.filter(|rate| !is_judged(rate)).map(|rate| &rate.metric.name).find_map(|name| {
         let sides =
             clocks.iter().filter_map(|clock| of_calls(base, name, clock).zip(of_calls(head, name, clock)));
-        let sides: Vec<(Vec<f64>, Vec<f64>)> = sides.collect();
-        let is_less = !sides.is_empty() && sides.iter().all(|(base, head)| is_clearly_less(base, head));
-        let (of_base, of_head) = sides.last().filter(|_| is_less)?;
-        let [was, now] = [describe::median(of_base)?, describe::median(of_head)?].map(|work| work * 1e-9);
-        Some(format!("{name}: about {was:.3} / {now:.3} per call"))
+        let sides: Vec<_> = sides.collect();
+        let (of_base, of_head) = sides.last().filter(|_| sides.iter().all(is_less))?;
+        let typical = |side: &[(f64, Option<u64>)]| {
+            describe::median(&side.iter().map(|(work, _)| work * 1e-9).collect::<Vec<_>>())
+        };
+        let (was, now) = typical(of_base).zip(typical(of_head))?;
+        let detail = format!("the sides differ in {name}: about {was:.3} / {now:.3} per call");
+        Some(Lint::new(LintCode::WorkloadChanged, detail))
     })
 }
 

@@ -306,7 +306,14 @@ pub(super) fn label_words(label: &str) -> String {
         is_shape || !rest.starts_with(|c: char| c.is_ascii_digit()) && word.len() > 1 && !is_hash && !is_unit
     };
     let texts = label.split_whitespace().filter(|text| !is_place(text));
-    texts.flat_map(words).map(str::to_lowercase).filter(is_kept).collect::<Vec<_>>().join(" ")
+    let kept = texts.flat_map(|text| {
+        // A checksum looks like the hash of a version.
+        let is_checksum = text
+            .split_once(['=', ':'])
+            .is_some_and(|(name, _)| Quality::of_name(name) == Some(Quality::Checksum));
+        words(text).into_iter().map(str::to_lowercase).filter(move |word| is_checksum || is_kept(word))
+    });
+    kept.collect::<Vec<_>>().join(" ")
 }
 
 /// Returns the numbers in a label that state how right the result is, or how much work is done: `accuracy 0.93`,

@@ -73,6 +73,12 @@ pub(super) fn is_dated_row(line: &str) -> bool {
         && (matches!(cells[3], "error" | "unsupported") || cells[3].parse::<f64>().is_ok())
 }
 
+/// Returns the fields of a line in which a quoted field may contain a comma (RFC 4180).
+fn record(line: &str) -> Option<csv::StringRecord> {
+    let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(line.as_bytes());
+    reader.records().next()?.ok()
+}
+
 /// Returns the columns that a header names; `None` if the line is not a header.
 ///
 /// # Errors
@@ -186,8 +192,11 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
             }
             continue;
         }
-        let cells: Vec<&str> =
-            line.text.split(',').map(|cell| cell.trim().trim_matches('"')).take(33).collect();
+        let quoted = if line.text.contains('"') { record(line.text) } else { None };
+        let cells: Vec<&str> = match &quoted {
+            Some(record) => record.iter().map(str::trim).take(33).collect(),
+            None => line.text.split(',').map(|cell| cell.trim().trim_matches('"')).take(33).collect(),
+        };
         if cells.len() != columns.count {
             let what = format!("{} fields, but the header has {}", cells.len(), columns.count);
             return Err(line_fault(line.number, what));

@@ -321,8 +321,15 @@ pub(super) fn stated_problem(line: &str) -> Option<&'static str> {
                 || ["0", "no", "none", "false"].contains(&rest)
         })
     };
-    let said =
-        || PROBLEMS.iter().copied().find(|part| !is_harmless && lower.contains(part) && !is_none(part));
+    // `using CPU 3` and `using CPUs 0-3` say where a benchmark is pinned.
+    let is_pinned = |part: &str| {
+        let after = lower.split_once(part).map_or("", |(_, after)| after.trim_start_matches(['s', ' ', '#']));
+        part == "using cpu" && after.starts_with(|c: char| c.is_ascii_digit())
+    };
+    let said = || {
+        let is_said = |part: &&str| lower.contains(part) && !is_none(part) && !is_pinned(part);
+        PROBLEMS.iter().copied().find(|part| !is_harmless && is_said(part))
+    };
     // `error: 1e-6` and `error: none` are results.
     let is_text = |rest: &str| {
         let first = rest.split_whitespace().next().unwrap_or_default();
@@ -554,6 +561,7 @@ mod tests {
             "[FAIL] correctness",
             "level=error msg=\"diverged\"",
             "no GPU found, using CPU",
+            "using CPU instead of cuda:3",
             "E20261128 10:00:00.1 1 x.cc:3] bad",
             "error: unknown option --fast",
             "bench.c:3:1: error: expected ';'",

@@ -411,6 +411,39 @@ fn nights_of_the_same_bytes_that_creep_are_compared_with_their_best_earlier_leve
 }
 
 #[test]
+fn a_quality_that_gets_a_little_worse_every_night_is_compared_with_the_oldest_ones() {
+    let mut random = ChaCha12Rng::seed_from_u64(5);
+    let accuracy = Metric { name: "accuracy".into(), ..Metric::THROUGHPUT };
+    let accuracy = Metric { unit: Unit::Other("".into()), ..accuracy };
+    let mut night = |label: &str, quality: f64| {
+        let mut night = night_of_same_bytes(&mut random, label, 1e5);
+        night.benchmarks[0].artifact = None;
+        let series = Series::Processes((0..12).map(|_| process(&[quality; 6], None)).collect());
+        night.benchmarks[0].metrics.push(MetricSeries { metric: accuracy.clone(), series });
+        night
+    };
+    let mut judge = |quality: fn(i32) -> f64| {
+        let then = (0..3).map(|at| night(&format!("then {at}"), quality(at))).collect();
+        let earlier = [EarlierSessions { since: "2026-08-01".to_owned(), runs: then }];
+        let stored: Vec<Run> = (20..40).map(|at| night(&format!("{at}"), quality(at))).collect();
+        let sessions =
+            StoredSessions { good: &stored, slow: &[], before: &[], earlier: &earlier, storing: true };
+        let head = night("head", quality(40));
+        compare_with_history(&head, sessions, &Policy::default(), &CompareOptions::default()).rows.remove(0)
+    };
+    let mut problem = |quality: fn(i32) -> f64| {
+        let row = judge(quality);
+        let found = row.lints.into_iter().find(|lint| lint.code == LintCode::ReportedProblem);
+        assert!(found.is_none() || row.verdict == Verdict::Inconclusive, "{:?}", row.verdict);
+        found.map(|lint| lint.detail)
+    };
+    assert_eq!(problem(|_| 0.9), None);
+    assert_eq!(problem(|at| 0.9 * 1.002_f64.powi(at)), None);
+    let found = problem(|at| 0.9 * 0.995_f64.powi(at)).unwrap();
+    assert!(found.starts_with("gradually: `accuracy` 0.8"), "{found}");
+}
+
+#[test]
 fn exact_values_that_creep_are_compared_with_their_best_stored_one() {
     let night = |label: &str, spills: f64| {
         let mut night = run(vec![with("a", Metric::SPILLED_REGISTERS, Series::Exact(spills))]);

@@ -339,7 +339,11 @@ pub(super) fn read_row<'a>(
             Key::AggregateName => aggregate = Some(json.string()?),
             Key::ErrorOccurred => error = Some(json.boolean()?),
             Key::ErrorMessage => error_message = Some(json.string()?),
-            Key::Skipped => skipped = Some(json.boolean()?),
+            Key::Skipped => match json.peek()? {
+                b't' | b'f' => skipped = Some(json.boolean()?),
+                // A user's counter.
+                _ => counter(json, Cow::Borrowed("skipped"), row)?,
+            },
             Key::SkipMessage => skip_message = Some(json.string()?),
             Key::Label => row.label = Some(json.string()?),
         }

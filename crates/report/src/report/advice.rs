@@ -174,9 +174,12 @@ pub(super) fn way_out(comparison: &Comparison) -> Option<WayOut> {
         let is_assumed = row.lints.iter().any(|lint| lint.code == LintCode::AssumedSpread);
         // A compiler is timed only once per session, so more files don't help.
         let is_compile_time = row.metric.as_ref().is_some_and(Metric::is_compile_time);
-        // A finding that forbids a verdict about two files forbids it about more files too.
-        let is_forbidden =
-            matches!(&row.reason, Reason::Unusable(lint) if lint.code != LintCode::HostOverloaded);
+        // Other findings that forbid a verdict about two files forbid it about more files too.
+        let is_about_data = |code: LintCode| {
+            use LintCode::{AggregatesOnly, AssumedSpread, HostOverloaded, SingleRepetition};
+            matches!(code, AggregatesOnly | AssumedSpread | HostOverloaded | SingleRepetition)
+        };
+        let is_forbidden = matches!(&row.reason, Reason::Unusable(lint) if !is_about_data(lint.code));
         row.fatal
             && !is_forbidden
             && row.verdict == Verdict::Inconclusive
