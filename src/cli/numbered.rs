@@ -75,15 +75,21 @@ pub fn lost_files(base: &[&str], head: &[&str]) -> Option<Lint> {
 }
 
 fn lost_numbers(base: &BTreeSet<u64>, head: &BTreeSet<u64>) -> Vec<u64> {
-    // One counter can number both sides. Then they have no number in common.
-    let (Some(first), Some(last), true) =
-        (head.first(), head.last(), head.len() > 1 && !base.is_disjoint(head))
-    else {
+    let (Some(first), Some(last), true) = (head.first(), head.last(), head.len() > 1) else {
         return Vec::new();
     };
-    // Sides that were numbered alike begin with the same number. If head has a number that base lacks, its first
-    // files may be those of other sessions.
-    let from = if head.is_subset(base) { 0 } else { *first };
+    // Dates, times and seeds don't count the files.
+    let is_counter = |side: &BTreeSet<u64>| {
+        let range = side.first().zip(side.last()).map_or(0, |(first, last)| last - first);
+        range < 2 * side.len() as u64
+    };
+    // One counter can number both sides. Then they have no number in common. Sides that were numbered alike begin with
+    // the same number. If head has a number that base lacks, its first files may be those of other sessions.
+    let from = match head.is_subset(base) {
+        true => 0,
+        false if !base.is_disjoint(head) && is_counter(base) && is_counter(head) => *first,
+        false => return Vec::new(),
+    };
     base.difference(head).filter(|at| (from..*last).contains(at)).copied().collect()
 }
 
@@ -158,6 +164,7 @@ mod tests {
             (&[1, 2, 3], &[1, 2]),
             (&[1, 3], &[1, 2, 3]),
             (&[1, 2, 3], &[3, 4, 5]),
+            (&[1003, 1010, 1021], &[1004, 1010, 1030]),
             (&[1], &[1]),
         ] {
             assert_eq!(lost(base, head), None, "{base:?} {head:?}");

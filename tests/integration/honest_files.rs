@@ -52,9 +52,15 @@ fn write(world: &World, file: impl Fn(&str, u32) -> String) {
 #[test]
 fn machine_state_that_varies_from_run_to_run_is_no_other_benchmark() {
     let world = World::new();
-    let state = |file: u32| json!({"free_mem": (23_000_000 + 977 * file).to_string(), "container": "a"});
+    let state = |file: u32| json!({"free_mem": format!("{} kB", 23_000_000 + 977 * file), "container": "a"});
     write(&world, |_, file| google_benchmark(file, 100.0, &state(file), nothing));
     compare(&world).expect_code(0);
+    // The ranges of both sides overlap, or else it is a setting.
+    let other = |side: &str, file: u32| if side == "head" { 100 + file % 5 } else { 1 + file % 5 };
+    write(&world, |side, file| {
+        google_benchmark(file, 100.0, &json!({"solver": other(side, file).to_string()}), nothing)
+    });
+    assert!(compare(&world).expect_code(11).stdout.contains("\"workload-changed\""));
     // Two values can be two settings, and names of settings always are.
     for setting in [
         |file: u32| json!({"unknown": (file % 2).to_string()}),
@@ -117,7 +123,14 @@ fn two_layouts_in_a_few_files_are_not_red_and_a_clear_slowdown_is() {
 fn containers_have_random_names() {
     let world = World::new();
     let named = |name: String| json!({ "host_name": name });
-    write(&world, |_, file| google_benchmark(file, 100.0, &named(format!("{:012x}", 7919 * file)), nothing));
+    write(&world, |_, file| {
+        google_benchmark(
+            file,
+            100.0,
+            &named(format!("{:012x}", 123_456_789_123_u64 * u64::from(file + 7))),
+            nothing,
+        )
+    });
     compare(&world).expect_code(0);
     write(&world, |_, file| google_benchmark(file, 100.0, &named(format!("runner-{}", file % 2)), nothing));
     assert!(compare(&world).expect_code(11).stdout.contains("testbed-mismatch"));
@@ -148,6 +161,18 @@ fn head_does_less_work_although_the_work_of_calls_varies() {
             assert!(outcome.stdout.contains("\"workload-changed\""), "{}", outcome.stdout);
         }
     }
+}
+
+#[test]
+fn a_rate_that_one_repetition_lacks_is_left_out() {
+    let world = World::new();
+    write(&world, |side, file| {
+        google_benchmark(file, 100.0, &json!({}), |repetition| match (side, repetition) {
+            ("base", 1) => json!({}),
+            _ => json!({"items_per_second": 1e6}),
+        })
+    });
+    assert!([Some(0), Some(11)].contains(&compare(&world).code));
 }
 
 #[test]

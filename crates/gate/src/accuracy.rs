@@ -154,11 +154,15 @@ pub fn quality_lints(
 ) -> Vec<Lint> {
     let mut found = changed_qualities(base, head, rules);
     if let Some(oldest) = oldest.filter(|_| found.is_empty()) {
-        let gradual = changed_qualities(oldest, head, rules);
-        found = gradual
-            .into_iter()
-            .map(|lint| Lint::new(lint.code, format!("gradually: {}", lint.detail)))
-            .collect();
+        // A metric that is newer than the oldest sessions shows nothing. Data that changed once were found then.
+        let stated = oldest.metrics.iter().filter(|series| head.metric(&series.metric.name).is_some());
+        let qualities = stated.filter_map(|series| Some((&series.metric, of_metric(&series.metric)?)));
+        let gradual = qualities.filter_map(|(metric, quality)| {
+            let is_judged = rules.metric(&head.name, metric).fatal;
+            let is_of_data = quality == Quality::Checksum;
+            if is_judged || is_of_data { None } else { lint(oldest, head, &metric.name, quality) }
+        });
+        found = gradual.map(|lint| Lint::new(lint.code, format!("gradually: {}", lint.detail))).collect();
     }
     found
 }
@@ -167,10 +171,13 @@ fn changed_qualities(base: &Benchmark, head: &Benchmark, rules: &Rules<'_>) -> V
     let of_head = head.metrics.iter().filter(|series| base.metric(&series.metric.name).is_none());
     let metrics = base.metrics.iter().chain(of_head).map(|series| &series.metric);
     let stated = metrics.filter_map(|metric| Some((metric, of_metric(metric)?)));
-    let informational = stated.filter(|(metric, _)| !rules.metric(&head.name, metric).fatal);
-    informational
+    stated
         .filter_map(|(metric, quality)| {
-            lint(base, head, &metric.name, quality).or_else(|| lost(base, head, &metric.name))
+            // A gating metric is judged by its values, which files that lack it don't have.
+            let is_fatal = rules.metric(&head.name, metric).fatal;
+            let found = if is_fatal { None } else { lint(base, head, &metric.name, quality) };
+            let may_be_lost = is_fatal || quality != Quality::Checksum;
+            found.or_else(|| if may_be_lost { lost(base, head, &metric.name) } else { None })
         })
         .chain(workload::less_work(base, head, |metric| rules.metric(&head.name, metric).fatal))
         .collect()
@@ -259,8 +266,10 @@ fn lost(base: &Benchmark, head: &Benchmark, name: &str) -> Option<Lint> {
         let all = side.metrics.iter().filter_map(|series| series.series.sessions()).max()?;
         Some((all.saturating_sub(side.metric(name)?.series.sessions()?), all))
     };
-    let ((of_base, _), (of_head, all)) = lacking(base).zip(lacking(head))?;
-    (of_head > of_base).then(|| {
+    let ((of_base, all_of_base), (of_head, all)) = lacking(base).zip(lacking(head))?;
+    // What only one file has belongs to a result that was split into files.
+    let is_split = all_of_base - of_base == 1 && all - of_head == 1;
+    (of_head * all_of_base > of_base * all && !is_split).then(|| {
         Lint::new(LintCode::ReportedProblem, format!("`{name}` is missing in {of_head} of {all} files"))
     })
 }

@@ -6,6 +6,7 @@ use benchgate_core::model::{
     Benchmark, Consequence, Context, Lint, LintCode, Metric, Run, Series, SideName, Subject, Testbed, excerpt,
 };
 use benchgate_stats::classical::{UMethod, mann_whitney};
+use benchgate_stats::describe;
 
 use super::evidence::{Evidence, SpreadSource};
 use super::status::is_reported;
@@ -53,9 +54,16 @@ fn are_loaded_alike(base: &Run, head: &Run) -> bool {
     let is_stated = |(run, loads): (&Run, &[f64])| {
         loads.len() >= ENOUGH_LOADS && loads.len() == run.origin.sessions.len()
     };
+    let are_alike = |one: &[f64], two: &[f64]| {
+        mann_whitney(one, two, UMethod::Auto).is_some_and(|test| test.two_sided >= OTHER_LOAD)
+    };
+    // The loads of one side may vary more, around the same middle.
+    let distances = describe::median(&sides.concat())
+        .map(|middle| sides.map(|loads| loads.iter().map(|load| (load - middle).abs()).collect::<Vec<_>>()));
     is_stated((base, sides[0]))
         && is_stated((head, sides[1]))
-        && mann_whitney(sides[0], sides[1], UMethod::Auto).is_some_and(|test| test.two_sided >= OTHER_LOAD)
+        && are_alike(sides[0], sides[1])
+        && distances.is_some_and(|[base, head]| are_alike(&base, &head))
 }
 
 /// Returns by which factor other programs can slow down a benchmark with one thread at the load that a run states.

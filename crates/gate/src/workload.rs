@@ -5,7 +5,7 @@
 
 use benchgate_core::model::{
     ARCHITECTURE, Benchmark, Lint, LintCode, Metric, MetricSeries, Process, Series, SideName, Summary, Unit,
-    Workload,
+    Workload, is_in, name_words, words,
 };
 use benchgate_stats::describe;
 
@@ -215,11 +215,13 @@ pub fn is_clearly_less(base: &[f64], head: &[f64]) -> bool {
         && head_most < (1.0 - CLEARLY) * base_least
 }
 
+/// The work of each repetition's calls, and how many calls were timed together.
+type Calls = Vec<(f64, Option<u64>)>;
+
 /// Returns the finding that head's calls do less work by a rate, although it varies from call to call. The tool divides
 /// by one of the clocks, so both must show it. A rate that fell, and that fails the gate itself, is judged like a time.
 pub fn less_work(base: &Benchmark, head: &Benchmark, is_fatal: impl Fn(&Metric) -> bool) -> Option<Lint> {
-    // The work of each call, and the number of calls that were timed together.
-    let of_calls = |side: &Benchmark, rate: &str, clock: &Metric| -> Option<Vec<(f64, Option<u64>)>> {
+    let of_calls = |side: &Benchmark, rate: &str, clock: &Metric| -> Option<Calls> {
         let (rate, time) = (side.metric(rate)?, side.metric(&clock.name)?);
         let (Series::Processes(rates), Series::Processes(times)) = (&rate.series, &time.series) else {
             return None;
@@ -228,23 +230,26 @@ pub fn less_work(base: &Benchmark, head: &Benchmark, is_fatal: impl Fn(&Metric) 
         let repetitions = pairs.flat_map(|(rates, times)| repetitions(rates, times));
         Some(repetitions.map(|(rate, time, calls)| (rate * time, calls)).collect())
     };
-    let is_less = |(base, head): &(Vec<(f64, Option<u64>)>, Vec<(f64, Option<u64>)>)| {
+    let is_less = |(base, head): &(Calls, Calls)| {
+        // If values were lost, the others don't belong together.
+        let (Some((first_work, first_calls)), false) = (base.first(), head.is_empty()) else { return false };
         let [of_base, of_head] =
             [base, head].map(|side| side.iter().map(|(work, _)| *work).collect::<Vec<_>>());
         // Whole amounts of constant work are compared exactly.
-        let varies = of_base.iter().any(|work| (work / of_base[0] - 1.0).abs() > 1e-6);
+        let varies = of_base.iter().any(|work| (work / first_work - 1.0).abs() > 1e-6);
         // A number that does not depend on the number of calls shows nothing about one.
         let all = || base.iter().chain(head);
         let totals: Option<Vec<f64>> = all().map(|(work, calls)| Some(work * (*calls)? as f64)).collect();
         let is_total = totals.is_some_and(|totals| {
             totals.iter().all(|total| (total / totals[0] - 1.0).abs() <= LEAST)
-                && all().any(|(_, calls)| *calls != base[0].1)
+                && all().any(|(_, calls)| calls != first_calls)
         });
         varies && !is_total && is_clearly_less(&of_base, &of_head)
     };
     let clocks = [Metric::CPU_TIME, Metric::LATENCY];
     let is_clock = |metric: &Metric| clocks.iter().any(|clock| clock.name == metric.name);
-    let rates = base.metrics.iter().filter(|series| is_rate(&series.metric) && !is_clock(&series.metric));
+    let rates =
+        base.metrics.iter().filter(|series| is_rate_of_work(&series.metric) && !is_clock(&series.metric));
     let is_judged = |rate: &&MetricSeries| {
         let of_head = head.metric(&rate.metric.name);
         let values = |series: &MetricSeries| series::described(series).map(|stats| stats.location);
@@ -257,13 +262,20 @@ pub fn less_work(base: &Benchmark, head: &Benchmark, is_fatal: impl Fn(&Metric) 
             clocks.iter().filter_map(|clock| of_calls(base, name, clock).zip(of_calls(head, name, clock)));
         let sides: Vec<_> = sides.collect();
         let (of_base, of_head) = sides.last().filter(|_| sides.iter().all(is_less))?;
-        let typical = |side: &[(f64, Option<u64>)]| {
-            describe::median(&side.iter().map(|(work, _)| work * 1e-9).collect::<Vec<_>>())
-        };
+        let typical =
+            |side: &Calls| describe::median(&side.iter().map(|(work, _)| work * 1e-9).collect::<Vec<_>>());
         let (was, now) = typical(of_base).zip(typical(of_head))?;
         let detail = format!("the sides differ in {name}: about {was:.3} / {now:.3} per call");
         Some(Lint::new(LintCode::WorkloadChanged, detail))
     })
+}
+
+/// Returns whether a metric is a rate of what a program works on. Others may fall because it got better: cache misses.
+fn is_rate_of_work(metric: &Metric) -> bool {
+    const WORK: &str = "item items byte bytes token tokens image images sample samples row rows request requests query \
+        queries element elements frame frames flop flops gflops tflops op ops operations work edges particles rays pixels \
+        records messages lookups inserts keys points vectors batches steps";
+    is_rate(metric) && words(&name_words(&metric.name)).iter().any(|word| is_in(WORK, word))
 }
 
 /// Returns whether a metric is a rate, which shows the work of a call next to its time.

@@ -208,6 +208,7 @@ impl Configuration {
         if key == "warning" || key == "go" && !value.trim().starts_with("go1") {
             return Ok(());
         }
+        let key = if key == "go" { "go version" } else { key };
         let value = carried(value.trim())?;
         let known = match key {
             "goos" | "goarch" | "pkg" | "cpu" => &mut self.go,

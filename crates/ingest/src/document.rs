@@ -18,6 +18,8 @@ const OF_CUT: &str = "is was has been did run benchmark test by timeout";
 
 /// Names of fields for the signal that ended a program.
 const SIGNALS: [&str; 3] = ["signal", "termsignal", "killedby"];
+const KILLING: &str =
+    "SIGKILL SIGSEGV SIGABRT SIGTERM SIGINT SIGBUS SIGILL SIGFPE SIGXCPU SIGPIPE SIGHUP SIGTRAP SIGSYS";
 
 /// Names of flags that are false if a run was cut.
 const WHOLE: [&str; 3] = ["complete", "completed", "finished"];
@@ -89,7 +91,10 @@ pub(super) fn finding(name: &str, value: &str) -> Option<Lint> {
         |detail| Some(Lint::new(LintCode::TruncatedInput, format!("the file states that {detail}")));
     let lower = name_words(name);
     if value.starts_with(['[', '{']) {
-        let is_empty = value[1..].trim_start().len() == 1;
+        // An error bar has numbers only.
+        let has_text = value.contains(|c: char| c == '"' || c == 't' || c == 'f');
+        let is_bar = value.starts_with('[') && !has_text;
+        let is_empty = value[1..].trim_start().len() == 1 || is_bar;
         let detail = || format!("`{}` is not empty", excerpt(name, 40));
         return if is_message(&words(&lower)) && !is_empty { against(detail()) } else { None };
     }
@@ -108,7 +113,7 @@ pub(super) fn finding(name: &str, value: &str) -> Option<Lint> {
                 || own.concat() == "timedout"
         }
         Some(false) => WHOLE.contains(&own.concat().as_str()),
-        None => SIGNALS.contains(&own.concat().as_str()) && value.starts_with("SIG") && value.len() < 12,
+        None => SIGNALS.contains(&own.concat().as_str()) && is_in(KILLING, &value),
     };
     let stated = || is_cut.then(|| format!("`{}` is `{value}`", excerpt(name, 40)));
     // Other text names or describes a benchmark, which may be about errors.

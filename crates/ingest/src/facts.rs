@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use benchgate_core::model::{
-    Benchmark, ENVIRONMENT, FIELDS, Lint, LintCode, Quality, Run, Stage, excerpt, is_in, name_words, words,
+    Benchmark, ENVIRONMENT, FIELDS, Lint, LintCode, Quality, Run, Stage, VARIES, excerpt, is_in, name_words,
+    words,
 };
 
 use super::build::{fail, processes, time_unit};
@@ -23,9 +24,6 @@ const LONGEST: usize = 4096;
 
 /// Prefix of the labels for facts, which keeps a file from setting a label that has a meaning.
 const FIELD: &str = "field ";
-
-/// Value of the label for a number that differs from run to run.
-const VARIES: &str = "differs from run to run";
 
 /// Words in names of fields whose number chooses the work, and is not measured.
 const CHOSEN: &str =
@@ -44,7 +42,7 @@ impl Varying {
         for (label, value) in &mut next.labels {
             let Some(known) = first.labels.get(label).filter(|known| *known != value) else { continue };
             let is_taken = label.strip_prefix(FIELD).is_some_and(may_be_measured)
-                && [known, value].iter().all(|text| number(text).is_some());
+                && [known.as_str(), value.as_str()].into_iter().all(is_reading);
             if is_taken {
                 let values = self.0.entry(label.clone()).or_default();
                 values.insert(known.clone());
@@ -57,13 +55,32 @@ impl Varying {
     pub(super) fn finish(self, joined: &mut Benchmark) {
         for (label, values) in self.0 {
             if values.len() >= Self::ENOUGH {
-                joined.labels.insert(label, VARIES.to_owned());
+                joined.labels.insert(label, varying_label(&values));
             } else {
                 let values = values.into_iter().collect::<Vec<_>>().join(" / ");
                 joined.lints.push(Lint::new(LintCode::DuplicateName, format!("{label}: {values}")));
             }
         }
     }
+}
+
+/// Returns the value of the label for a fact with these values, which states their range.
+fn varying_label(values: &BTreeSet<String>) -> String {
+    let first = |value: &String| number(value.split_whitespace().next()?);
+    let numbers: Vec<f64> = values.iter().filter_map(first).collect();
+    let low = numbers.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    format!("{VARIES}{low} to {high}")
+}
+
+/// Returns whether a value consists of numbers and their units: `23552272 kB`, `0.16 0.80 0.14`.
+fn is_reading(value: &str) -> bool {
+    const LONGEST_UNIT: usize = 4;
+    let is_unit =
+        |word: &str| word.len() <= LONGEST_UNIT && word.chars().all(|c| c.is_ascii_alphabetic() || c == '/');
+    let mut words = value.split_whitespace();
+    words.next().is_some_and(|first| number(first).is_some())
+        && words.all(|word| number(word).is_some() || is_unit(word))
 }
 
 /// Returns whether a number in a field with this name can be a measurement, because the name states no amount of work
@@ -235,7 +252,7 @@ fn is_result(name: &str) -> bool {
 }
 
 /// Returns whether a field with this name states how right the result is. A checksum is a fact.
-pub(super) fn is_quality(name: &str) -> bool {
+fn is_quality(name: &str) -> bool {
     Quality::of_name(name).is_some_and(|quality| !matches!(quality, Quality::Checksum | Quality::Work))
 }
 
@@ -308,12 +325,20 @@ pub(super) fn label_words(label: &str) -> String {
     let texts = label.split_whitespace().filter(|text| !is_place(text));
     let kept = texts.flat_map(|text| {
         // A checksum looks like the hash of a version.
-        let is_checksum = text
-            .split_once(['=', ':'])
-            .is_some_and(|(name, _)| Quality::of_name(name) == Some(Quality::Checksum));
+        let is_checksum = text.split_once(['=', ':']).is_some_and(|(name, _)| states_checksum(name));
         words(text).into_iter().map(str::to_lowercase).filter(move |word| is_checksum || is_kept(word))
     });
     kept.collect::<Vec<_>>().join(" ")
+}
+
+/// Returns whether a name states a checksum of results, and not the hash of a commit or a build.
+fn states_checksum(name: &str) -> bool {
+    let lower = name_words(name);
+    let of_source = "git commit build source src repo code head rev revision tree version binary";
+    Quality::of_name(name) == Some(Quality::Checksum)
+        && words(&lower).iter().all(|word| {
+            !is_in(of_source, word) && *word != "hash" || *word == "hash" && words(&lower).len() > 1
+        })
 }
 
 /// Returns the numbers in a label that state how right the result is, or how much work is done: `accuracy 0.93`,
@@ -471,7 +496,7 @@ fn is_version(name: &str) -> bool {
     any("version versions") && !any("driver firmware kernel") || is_compiler
 }
 
-const COMPILER: &str = "compiler toolchain cc cxx gcc clang rustc nvcc go pgo goexperiment cflags cxxflags ldflags rustflags flags id name";
+const COMPILER: &str = "compiler toolchain cc cxx gcc clang rustc nvcc pgo goexperiment cflags cxxflags ldflags rustflags flags id name";
 
 /// Returns a value as a number, if it is one; `76.1 %` is one too.
 fn number(value: &str) -> Option<f64> {
@@ -503,7 +528,8 @@ fn is_place(value: &str) -> bool {
 /// something else (`memory_mb`, `latency_std`).
 const NO_AXES: &str = "timestamp date datetime run iteration iter repetition repeat rep trial round sample pid uuid \
     commit sha branch url user host hostname note notes comment mean avg average median std stddev stdev var cv min max \
-    time latency memory mem rss vram fps qps throughput flops tflops gflops speedup loss accuracy power watts joules \
+    time latency memory mem rss vram fps qps throughput flops tflops gflops speedup loss accuracy \
+    top1 top5 acc perplexity ppl bleu wer cer psnr ssim f1 iou miou auc power watts joules \
     energy util utilization usage clock timeout";
 
 /// Words for times, in columns that state a unit of time.

@@ -73,6 +73,10 @@ pub(super) fn is_dated_row(line: &str) -> bool {
         && (matches!(cells[3], "error" | "unsupported") || cells[3].parse::<f64>().is_ok())
 }
 
+fn bare(cell: &str) -> &str {
+    cell.trim().trim_matches('"')
+}
+
 /// Returns the fields of a line in which a quoted field may contain a comma (RFC 4180).
 fn record(line: &str) -> Option<csv::StringRecord> {
     let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(line.as_bytes());
@@ -112,11 +116,7 @@ fn header(line: &str) -> Option<Result<LatencyColumns, String>> {
         model,
         target,
         time,
-        axes: others
-            .iter()
-            .filter(|(_, cell)| is_axis(&words(cell)) && !facts::is_quality(cell))
-            .cloned()
-            .collect(),
+        axes: others.iter().filter(|(_, cell)| is_axis(&words(cell))).cloned().collect(),
         others,
         count: cells.len(),
         scale,
@@ -192,10 +192,11 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
             }
             continue;
         }
+
         let quoted = if line.text.contains('"') { record(line.text) } else { None };
-        let cells: Vec<&str> = match &quoted {
-            Some(record) => record.iter().map(str::trim).take(33).collect(),
-            None => line.text.split(',').map(|cell| cell.trim().trim_matches('"')).take(33).collect(),
+        let cells: Vec<&str> = match quoted.as_ref().filter(|record| record.len() == columns.count) {
+            Some(record) => record.iter().map(bare).collect(),
+            None => line.text.split(',').map(bare).take(33).collect(),
         };
         if cells.len() != columns.count {
             let what = format!("{} fields, but the header has {}", cells.len(), columns.count);

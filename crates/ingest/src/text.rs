@@ -323,8 +323,14 @@ pub(super) fn stated_problem(line: &str) -> Option<&'static str> {
     };
     // `using CPU 3` and `using CPUs 0-3` say where a benchmark is pinned.
     let is_pinned = |part: &str| {
-        let after = lower.split_once(part).map_or("", |(_, after)| after.trim_start_matches(['s', ' ', '#']));
-        part == "using cpu" && after.starts_with(|c: char| c.is_ascii_digit())
+        let (before, after) = lower.split_once(part).unwrap_or_default();
+        let after = after.trim_start_matches(['s', ' ', '#']);
+        let are_numbers = after.chars().all(|c| c.is_ascii_digit() || ",- ".contains(c));
+        part == "using cpu"
+            && !after.is_empty()
+            && are_numbers
+            && !before.contains("gpu")
+            && !before.contains("cuda")
     };
     let said = || {
         let is_said = |part: &&str| lower.contains(part) && !is_none(part) && !is_pinned(part);

@@ -63,7 +63,7 @@ const LATE: &str = "late";
 const UNTIL_LATE: f64 = 0.5;
 /// Numbers of calls before a late one: of the process that shows how long a call takes, and the limits of the other.
 const TRIED_CALLS: f64 = 64.0;
-const LATE_CALLS: [f64; 2] = [4.0, 50_000.0];
+const LATE_CALLS: [f64; 2] = [1.0, 50_000.0];
 /// The type that `iree-dump-module` prints for all values that are not numbers.
 const REFERENCE: &str = "!vm.ref<?>";
 
@@ -504,9 +504,10 @@ pub(super) async fn check(
             }
         }
     }
-    let late = if results.is_empty() { Vec::new() } else { renamed("late") };
-    // The time of a call, which includes a part of the time that starting the process takes.
+    // The time of a call, which includes a part of the time that starting the process takes. Three calls of a slow function
+    // have been made, and timed processes don't make many more.
     let mut each = seconds / 3.0;
+    let late = if results.is_empty() || each > UNTIL_LATE { Vec::new() } else { renamed("late") };
     let mut is_known = each * TRIED_CALLS > UNTIL_LATE;
     while !late.is_empty() {
         let count =

@@ -192,6 +192,28 @@ pub const ENVIRONMENT: &str = "environment ";
 /// states none, so a fact that only one side states is a difference.
 pub const FIELDS: &str = "fields";
 
+/// Begins the value of a label for a measured number that differs from run to run; its range follows: `1.5 to 3`.
+pub const VARIES: &str = "varies from ";
+
+/// Returns whether two values of a label are the same, or a measurement of similar size: the ranges would overlap if one
+/// were twice as large. A single run has one value.
+fn is_alike(one: &str, two: &str) -> bool {
+    let range = |value: &str| -> Option<(f64, f64)> {
+        match value.strip_prefix(VARIES) {
+            Some(range) => {
+                let (low, high) = range.split_once(" to ")?;
+                low.parse().ok().zip(high.parse().ok())
+            }
+            None => value.split_whitespace().next()?.parse().ok().map(|value| (value, value)),
+        }
+    };
+    let is_measured = one.starts_with(VARIES) || two.starts_with(VARIES);
+    let overlap = |((low, high), (other_low, other_high)): ((f64, f64), (f64, f64))| {
+        low.min(low / 2.0) <= other_high && other_low.min(other_low / 2.0) <= high
+    };
+    one == two || is_measured && range(one).zip(range(two)).is_some_and(overlap)
+}
+
 /// The labels of a command's benchmark that hold the lines run before it was measured.
 pub const SETUP: &str = "setup";
 pub const PREPARE: &str = "prepare";
@@ -254,7 +276,7 @@ impl Benchmark {
             .axes()
             .filter_map(|(axis, one)| Some((axis.as_str(), one.as_str(), other.labels.get(axis)?.as_str())));
         let mut differing = of_axes.chain([of_fields]);
-        let (axis, one, two) = differing.find(|(_, one, two)| one != two)?;
+        let (axis, one, two) = differing.find(|(_, one, two)| !is_alike(one, two))?;
         Some(format!("{axis}: {} / {}", excerpt(one, LONGEST_VALUE), excerpt(two, LONGEST_VALUE)))
     }
 

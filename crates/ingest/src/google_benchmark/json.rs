@@ -340,9 +340,9 @@ pub(super) fn read_row<'a>(
             Key::ErrorOccurred => error = Some(json.boolean()?),
             Key::ErrorMessage => error_message = Some(json.string()?),
             Key::Skipped => match json.peek()? {
-                b't' | b'f' => skipped = Some(json.boolean()?),
                 // A user's counter.
-                _ => counter(json, Cow::Borrowed("skipped"), row)?,
+                b'-' | b'0'..=b'9' => counter(json, Cow::Borrowed("skipped"), row)?,
+                _ => skipped = Some(json.boolean()?),
             },
             Key::SkipMessage => skip_message = Some(json.string()?),
             Key::Label => row.label = Some(json.string()?),

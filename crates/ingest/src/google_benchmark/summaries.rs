@@ -280,6 +280,9 @@ impl StatedRepetitions {
         }
         // If the program sets the number itself, the name contains it. A file of summaries only has no repetitions.
         let named = name.split('/').find_map(|part| part.strip_prefix("repeats:")?.parse().ok());
+        if let Some((named, stated)) = named.zip(self.repetitions).filter(|(named, stated)| named != stated) {
+            return Some(format!("{named} repetitions in the name, but the file states {stated}"));
+        }
         let stated = if rows == 0 { None } else { named.or(self.repetitions) };
         if let Some(stated) = stated.filter(|stated| *stated != rows as f64) {
             return Some(format!("{rows} repetitions, but the file states {stated}"));
