@@ -107,6 +107,10 @@ fn by_family(names: &[&str]) -> Option<BTreeMap<String, BTreeSet<u64>>> {
         };
         let of = |with_rest: bool| {
             let mut families: BTreeMap<String, BTreeSet<u64>> = BTreeMap::new();
+            // The minutes of a time are followed by its seconds.
+            if !with_rest && all.iter().all(|(name, numbers)| begins_with_number(&name[at(numbers).end..])) {
+                return None;
+            }
             for (name, numbers) in &all {
                 let at = at(numbers);
                 let number = name[at.clone()].parse().ok()?;
@@ -119,6 +123,13 @@ fn by_family(names: &[&str]) -> Option<BTreeMap<String, BTreeSet<u64>>> {
         [of(true), of(false)]
     });
     grouped.flatten().min_by_key(BTreeMap::len)
+}
+
+/// Returns whether the rest of a name begins with another whole number: `-07.json`, but not `-1a2b.json`.
+fn begins_with_number(rest: &str) -> bool {
+    let rest = rest.trim_start_matches(['-', '_', '.', ':']);
+    let after = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+    after.len() < rest.len() && !after.starts_with(char::is_alphanumeric)
 }
 
 #[cfg(test)]
@@ -169,6 +180,16 @@ mod tests {
         ] {
             assert_eq!(lost(base, head), None, "{base:?} {head:?}");
         }
+    }
+
+    #[test]
+    fn times_in_names_number_nothing() {
+        let names = |minutes: &[u64]| -> Vec<String> {
+            minutes.iter().map(|at| format!("x-12-{at:02}-{:02}.json", 7 * at % 60)).collect()
+        };
+        let (base, head) = (names(&[1, 2, 3, 4, 5, 6]), names(&[1, 2, 4, 5, 6, 7]));
+        let [base, head] = [&base, &head].map(|side| side.iter().map(String::as_str).collect::<Vec<_>>());
+        assert_eq!(lost_files(&base, &head), None);
     }
 
     #[test]

@@ -92,7 +92,7 @@ pub(super) fn finding(name: &str, value: &str) -> Option<Lint> {
     let lower = name_words(name);
     if value.starts_with(['[', '{']) {
         // An error bar has numbers only.
-        let has_text = value.contains(|c: char| c == '"' || c == 't' || c == 'f');
+        let has_text = value.contains(['"', 't', 'f']);
         let is_bar = value.starts_with('[') && !has_text;
         let is_empty = value[1..].trim_start().len() == 1 || is_bar;
         let detail = || format!("`{}` is not empty", excerpt(name, 40));
