@@ -266,9 +266,9 @@ fn lost(base: &Benchmark, head: &Benchmark, name: &str, quality: Quality) -> Opt
         Some((all.saturating_sub(side.metric(name)?.series.sessions()?), all))
     };
     let ((of_base, all_of_base), (of_head, all)) = lacking(base).zip(lacking(head))?;
-    // What only one file has belongs to a result that was split into files.
+    // A metric that only one file has belongs to a result that was split into files.
     let is_split = all_of_base - of_base == 1 && all - of_head == 1;
-    // Of the checksums in labels, some have digits only and are read as numbers.
+    // A checksum in a label is read as a number if it happens to have digits only.
     let is_by_chance = quality == Quality::Checksum && of_base > 0;
     (of_head * all_of_base > of_base * all && !is_split && !is_by_chance).then(|| {
         Lint::new(LintCode::ReportedProblem, format!("`{name}` is missing in {of_head} of {all} files"))

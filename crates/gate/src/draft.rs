@@ -77,7 +77,7 @@ pub struct ComparedSession<'a> {
     /// The stored sessions that head is judged against, if requested.
     pub history: Option<history::Sessions<'a>>,
     pub forbidden: Option<Lint>,
-    /// What forbids a verdict even about a row whose result no load explains.
+    /// The lint that forbids a verdict even if no load explains the row's result.
     pub forbidden_at_any_load: Option<Lint>,
     /// Benchmarks that share samples with another one, on either side.
     pub repeated: BTreeSet<BenchmarkName>,

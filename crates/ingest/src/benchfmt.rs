@@ -13,7 +13,8 @@ use benchgate_core::model::{Benchmark, Better, Lint, LintCode, Metric, Run, Stag
 use super::build::{carried, direction, fail, has_room, own_metric, own_unit, processes, testbed};
 use super::facts::{Field, footer, is_commit, problem, shared, state};
 use super::json::parse_stream;
-use super::text::{crash, cut_line, lines, problems, short};
+use super::logs::{crash, problems};
+use super::text::{cut_line, lines, short};
 use super::{LineFault, line_fault};
 
 /// Maximum number of units of one benchmark: more of them are an attack.

@@ -14,7 +14,8 @@ use benchgate_core::model::{
 use super::build::{ByName, carried, check_summary, fail, own_metric, processes, summary, time_unit};
 use super::facts::footer;
 use super::json::parse;
-use super::text::{cut_line, is_coarse, lines, rounded, short};
+use super::rounding::{is_coarse, rounded};
+use super::text::{cut_line, lines, short};
 use super::{LineFault, line_fault};
 
 /// The content of one line about a benchmark.

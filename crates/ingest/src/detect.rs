@@ -6,7 +6,8 @@ use serde::de::IgnoredAny;
 use benchgate_core::model::without_colors;
 
 use super::json_scan::Scanner;
-use super::text::{crash, lines};
+use super::logs::crash;
+use super::text::lines;
 use super::{
     BoxedFault, Format, IngestError, benchfmt, cargo_bench, compile_benchmark, compiled_code, conv_library,
     google_benchmark, iree_tools, latency_csv,

@@ -8,22 +8,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use benchgate_core::model::{
-    Benchmark, ENVIRONMENT, FIELDS, Lint, LintCode, Quality, Run, Stage, VARIES, excerpt, is_in, name_words,
-    words,
+    Benchmark, ENVIRONMENT, FIELD, FIELDS, Lint, LintCode, Quality, Run, Stage, VARIES, excerpt, is_in,
+    name_words, words,
 };
 
 use super::build::{fail, processes, time_unit};
 use super::google_benchmark::counter_metric;
-use super::text::{is_crash, stated_problem};
+use super::logs::{is_crash, stated_problem};
 
 /// Name and value of a field, as text.
 pub(super) type Field = (String, String);
 
 /// Maximum number of bytes of the facts that a file states for all of its rows.
 const LONGEST: usize = 4096;
-
-/// Prefix of the labels for facts, which keeps a file from setting a label that has a meaning.
-const FIELD: &str = "field ";
 
 /// Words in names of fields whose number chooses the work, and is not measured.
 const CHOSEN: &str =
@@ -104,7 +101,10 @@ pub(super) fn state(benchmark: &mut Benchmark, fields: &[Field]) {
     let mut names: Vec<&str> = Vec::new();
     for (name, value) in fields.iter().filter(|(name, value)| is_fact(name, value)) {
         names.push(name);
-        benchmark.labels.insert(format!("{FIELD}{name}"), plain(value));
+        let value = plain(value);
+        // A file can't say itself that a value is measured.
+        let value = if value.starts_with(VARIES) { format!("`{value}`") } else { value };
+        benchmark.labels.insert(format!("{FIELD}{name}"), value);
     }
     for (name, value) in fields.iter().filter(|(name, value)| is_version(name) && !is_absent(value)) {
         benchmark.labels.insert(format!("{ENVIRONMENT}{name}"), plain(value));
@@ -336,9 +336,8 @@ fn states_checksum(name: &str) -> bool {
     let lower = name_words(name);
     let of_source = "git commit build source src repo code head rev revision tree version binary";
     Quality::of_name(name) == Some(Quality::Checksum)
-        && words(&lower).iter().all(|word| {
-            !is_in(of_source, word) && *word != "hash" || *word == "hash" && words(&lower).len() > 1
-        })
+        && !matches!(words(&lower).as_slice(), ["hash"])
+        && !words(&lower).iter().any(|word| is_in(of_source, word))
 }
 
 /// Returns the numbers in a label that state how right the result is, or how much work is done: `accuracy 0.93`,

@@ -10,6 +10,7 @@ use benchgate_core::model::{
 use benchgate_stats::describe;
 
 use super::facts::Varying;
+use super::rounding::forget_rounding;
 use super::{IngestError, build};
 
 /// Joins runs one at a time, so that only samples are kept in memory, and never the bytes of a second file.
@@ -186,28 +187,6 @@ pub(super) fn settle(benchmark: &mut Benchmark) {
     if benchmark.metrics.first().is_some_and(|metric| metric.series.processes() > 1) {
         // One repetition in each of several processes is the best possible design.
         benchmark.lints.retain(|lint| lint.code != LintCode::SingleRepetition);
-    }
-}
-
-/// The number of different times that shows that noise is larger than the rounding, which then averages out, if none of
-/// them is that of most repetitions.
-const NOT_ROUNDED: usize = 4;
-
-/// Removes the finding that times are rounded if they differ by more than their rounding.
-pub(super) fn forget_rounding(benchmark: &mut Benchmark) {
-    let Some(latency) = benchmark.metric(&Metric::LATENCY.name) else { return };
-    let times: Vec<f64> = match &latency.series {
-        Series::Processes(processes) => processes.iter().flat_map(|it| it.samples.iter().copied()).collect(),
-        Series::Summaries(all) => all.iter().filter_map(|it| it.median.or(it.mean)).collect(),
-        Series::Exact(_) => return,
-    };
-    let mut different: HashMap<u64, usize> = HashMap::new();
-    for time in &times {
-        *different.entry(time.to_bits()).or_default() += 1;
-    }
-    let most = different.values().copied().max().unwrap_or(0);
-    if different.len() >= NOT_ROUNDED && 2 * most <= times.len() {
-        benchmark.lints.retain(|lint| lint.code != LintCode::RoundedTime);
     }
 }
 

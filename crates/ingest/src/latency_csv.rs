@@ -14,8 +14,8 @@ use benchgate_core::model::{
 
 use super::build::{carried, fail, has_room, time_unit};
 use super::facts::{self, Commits, is_axis, is_percentile};
-use super::join::forget_rounding;
-use super::text::{cut_line, is_coarse, lines, rounded};
+use super::rounding::{forget_rounding, is_coarse, rounded};
+use super::text::{cut_line, lines};
 use super::{LineFault, line_fault};
 
 /// The combined rows with one name.

@@ -22,9 +22,11 @@ mod join;
 mod json;
 mod json_scan;
 mod latency_csv;
+mod logs;
 mod nvbench;
 mod pytest_benchmark;
 mod read;
+mod rounding;
 mod text;
 mod torchbench;
 
@@ -39,8 +41,8 @@ pub use format::Format;
 pub use google_benchmark::metric_name;
 pub use iree_tools::{CapturedExecutable, captured_executables, kernels};
 pub use join::{Joiner, join};
+pub use logs::logged_problems;
 pub use read::{decompressed, read, read_detected, read_in_pieces, read_sides};
-pub use text::logged_problems;
 
 /// An input that can't be used. Findings about single rows are lints of the run instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

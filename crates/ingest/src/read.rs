@@ -10,7 +10,8 @@ use benchgate_core::record::{MOST_RESULT_BYTES, RunFile};
 
 use super::build::{MOST_BENCHMARKS, fail};
 use super::detect::other_format;
-use super::text::{crash, cut_line, problems, utf8};
+use super::logs::{crash, problems};
+use super::text::{cut_line, utf8};
 use super::{
     FaultAt, Format, IngestError, LineFault, asv, benchfmt, build, cargo_bench, compile_benchmark,
     compiled_code, conv_library, custom, detect, document, google_benchmark, hyperfine, iree_tools, jmh,

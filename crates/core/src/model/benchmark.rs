@@ -192,12 +192,16 @@ pub const ENVIRONMENT: &str = "environment ";
 /// states none, so a fact that only one side states is a difference.
 pub const FIELDS: &str = "fields";
 
-/// Begins the value of a label for a measured number that differs from run to run; its range follows: `1.5 to 3`.
+/// Prefix of the labels for fields that a reader does not know, which keeps a file from setting a label that has a
+/// meaning.
+pub const FIELD: &str = "field ";
+
+/// Begins the value of such a label for a measured number that differs from run to run; its range follows: `1.5 to 3`.
 pub const VARIES: &str = "varies from ";
 
 /// Returns whether two values of a label are the same, or a measurement of similar size: the ranges would overlap if one
 /// were twice as large. A single run has one value.
-fn is_alike(one: &str, two: &str) -> bool {
+fn is_alike(label: &str, one: &str, two: &str) -> bool {
     let range = |value: &str| -> Option<(f64, f64)> {
         match value.strip_prefix(VARIES) {
             Some(range) => {
@@ -207,7 +211,7 @@ fn is_alike(one: &str, two: &str) -> bool {
             None => value.split_whitespace().next()?.parse().ok().map(|value| (value, value)),
         }
     };
-    let is_measured = one.starts_with(VARIES) || two.starts_with(VARIES);
+    let is_measured = label.starts_with(FIELD) && (one.starts_with(VARIES) || two.starts_with(VARIES));
     let overlap = |((low, high), (other_low, other_high)): ((f64, f64), (f64, f64))| {
         low.min(low / 2.0) <= other_high && other_low.min(other_low / 2.0) <= high
     };
@@ -276,7 +280,7 @@ impl Benchmark {
             .axes()
             .filter_map(|(axis, one)| Some((axis.as_str(), one.as_str(), other.labels.get(axis)?.as_str())));
         let mut differing = of_axes.chain([of_fields]);
-        let (axis, one, two) = differing.find(|(_, one, two)| !is_alike(one, two))?;
+        let (axis, one, two) = differing.find(|(axis, one, two)| !is_alike(axis, one, two))?;
         Some(format!("{axis}: {} / {}", excerpt(one, LONGEST_VALUE), excerpt(two, LONGEST_VALUE)))
     }
 

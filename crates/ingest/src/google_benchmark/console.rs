@@ -9,7 +9,8 @@ use std::collections::BTreeSet;
 
 use benchgate_core::model::{Lint, LintCode, Run, without_colors};
 
-use super::super::text::{Line, is_coarse, lines};
+use super::super::rounding::is_coarse;
+use super::super::text::{Line, lines};
 use super::super::{LineFault, line_fault};
 use super::TimeUnit;
 use super::counters::{Counters, TableHeader};

@@ -20,7 +20,8 @@ use super::summaries::{Aggregate, Instance, StatedRepetitions, Statistic, summar
 use crate::build::{agree, has_room};
 use crate::facts::{failure, label_quality, label_words, problem, state_quality};
 use crate::join::{LABEL_WORDS, SEVERAL_LABELS};
-use crate::text::{cut_line, rounded};
+use crate::rounding::rounded;
+use crate::text::cut_line;
 
 /// The kind of a row, as the row states it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -503,23 +503,19 @@ fn consequence(group: &LintGroup) -> &'static str {
     }
 }
 
-/// Returns a text that states where a finding was made, and whether this text includes the detail
-/// of the finding. The text includes it for a single case; for several benchmarks, it states their number and, if the
-/// finding prevents a verdict, the detail of the first one.
+/// Returns a text that states where a finding was made, and whether it includes the finding's detail: that of a single
+/// case, or of the first of several benchmarks if the finding prevents a verdict.
 fn places(group: &LintGroup) -> (String, bool) {
+    let forbids = group.consequence != Consequence::Note;
     match (group.found.as_slice(), group.benchmarks.len()) {
         ([(place, detail)], _) | ([(place, detail), ..], 1) => {
             (place.iter().chain([detail]).cloned().collect::<Vec<_>>().join(": "), true)
         }
         ([(_, detail), ..], 0) => (format!("{detail}, and {} more like it", group.found.len() - 1), true),
-        ([(place, detail), rest @ ..], count)
-            if group.consequence != Consequence::Note && !detail.is_empty() =>
-        {
-            let is_same = rest.iter().all(|(_, other)| other == detail);
-            let first = place.as_ref().filter(|_| !is_same).map(|place| format!("{place}: "));
-            let such_as = if is_same { ": " } else { ", such as " };
-            let count = counted(count, "benchmark");
-            (format!("{count}{such_as}{}{detail}", first.unwrap_or_default()), true)
+        ([(place, detail), rest @ ..], count) if forbids && !detail.is_empty() => {
+            let first = place.as_ref().filter(|_| rest.iter().any(|(_, other)| other != detail));
+            let first = first.map_or_else(|| ": ".to_owned(), |place| format!(", such as {place}: "));
+            (format!("{}{first}{detail}", counted(count, "benchmark")), true)
         }
         (_, count) => (counted(count, "benchmark"), false),
     }
