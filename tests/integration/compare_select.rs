@@ -407,6 +407,37 @@ fn a_geometric_mean_is_over_rows_whose_numbers_can_be_used() {
 }
 
 #[test]
+fn benchmarks_that_share_processes_make_their_geometric_mean_no_surer() {
+    let world = World::new();
+    // All benchmarks of a file are as fast or slow as its process was.
+    let of_process = [0.0, 2.1, 0.7, 1.3, 0.4, 1.9];
+    for (side, by) in [("base", 1.0), ("head", 1.02)] {
+        for (process, slower) in of_process.iter().enumerate() {
+            for count in [1, 4] {
+                let rows = (0..count).map(|row| {
+                    let time =
+                        by * (100.0 + 10.0 * f64::from(row)) * (100.0 + slower + 0.013 * f64::from(row))
+                            / 100.0;
+                    format!("\"b{row}\",10,{time:.5},{time:.5},ns,1\n")
+                });
+                let name = format!("{side}-{count}/{process}.csv");
+                world.write(&name, csv(&[]) + &rows.collect::<String>());
+            }
+        }
+    }
+    let width = |count: u32| {
+        let [base, head] = ["base", "head"].map(|side| format!("{side}-{count}"));
+        let json = world.run(["compare", &base, &head, "--format", "json"]).json();
+        let mean =
+            json["geomeans"].as_array().unwrap().iter().find(|mean| mean["metric"] == "latency").unwrap();
+        assert_eq!(mean["rows"].as_u64(), Some(count.into()), "{json:#}");
+        (mean["interval"]["high"].as_f64().unwrap() / mean["interval"]["low"].as_f64().unwrap()).ln()
+    };
+    let [alone, together] = [1, 4].map(width);
+    assert!(together > 0.8 * alone, "{together} {alone}");
+}
+
+#[test]
 fn compare_without_a_result_does_not_judge_whatever_lies_here() {
     let world = World::new();
     world.write("run.json", csv(&[("conv", 100.0, 1.0)]));

@@ -157,7 +157,9 @@ fn compared(
     }
     name_kernels(&mut rows, &pairs, &rules);
     status::point_out(&mut rows, &pairs);
-    let geomeans = comparison::geomeans(&rows, &effects, policy.alpha);
+    let compiled = pairs.iter().filter_map(Matched::any).filter(|benchmark| benchmark.artifact.is_some());
+    let own_processes = compiled.map(|benchmark| &benchmark.name).collect();
+    let geomeans = comparison::geomeans(&rows, &effects, &own_processes, policy.alpha);
     let (verdict, exit_code) = comparison::overall(&rows, &policy.fail_on);
     let mut notes = notes(&rows);
     notes.extend(status::notes(base));

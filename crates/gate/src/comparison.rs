@@ -224,8 +224,13 @@ pub fn first_of(codes: impl Iterator<Item = ExitCode> + Clone) -> ExitCode {
 /// Returns geometric means per target and metric over rows whose numbers can be used, in order of first
 /// appearance. Benchmarks with wrong outputs are left out, because their speed has no meaning. The interval
 /// is for these benchmarks, not for benchmarks in general: it includes the errors of the rows, but not the
-/// spread between rows.
-pub fn geomeans(rows: &[Row], effects: &[Option<Effect>], alpha: f64) -> Vec<Geomean> {
+/// spread between rows. `own_processes`: the benchmarks whose processes measure nothing else.
+pub fn geomeans(
+    rows: &[Row],
+    effects: &[Option<Effect>],
+    own_processes: &BTreeSet<&BenchmarkName>,
+    alpha: f64,
+) -> Vec<Geomean> {
     let is_wrong = |row: &&Row| {
         matches!(row.reason, Reason::WrongOutput | Reason::WrongOutputOnBase | Reason::ExpectedFailure { .. })
     };
@@ -241,8 +246,11 @@ pub fn geomeans(rows: &[Row], effects: &[Option<Effect>], alpha: f64) -> Vec<Geo
             groups.push(Group { target: &row.target, metric, effects: Vec::new(), left_out: Vec::new() });
             groups.len() - 1
         });
+        let in_blocks = row.estimate.as_ref().is_some_and(|estimate| estimate.method == Method::Paired);
         match effect {
-            Some(effect) if usable(row) => groups[at].effects.push(*effect),
+            Some(effect) if usable(row) => {
+                groups[at].effects.push((*effect, in_blocks && own_processes.contains(&row.benchmark)));
+            }
             _ => groups[at].left_out.push(row.benchmark.clone()),
         }
     }
@@ -272,20 +280,32 @@ pub fn geomeans(rows: &[Row], effects: &[Option<Effect>], alpha: f64) -> Vec<Geo
 struct Group<'a> {
     target: &'a Option<String>,
     metric: &'a Metric,
-    /// The effects of the rows whose numbers can be used.
-    effects: Vec<Effect>,
+    /// The effects of the rows whose numbers can be used, and whether their errors are independent of the
+    /// other rows' errors.
+    effects: Vec<(Effect, bool)>,
     /// The benchmarks of the other rows.
     left_out: Vec<BenchmarkName>,
 }
 
-/// Returns the mean of independent effects, with Satterthwaite's degrees of freedom.
-fn mean_effect(effects: &[Effect]) -> Effect {
+/// Returns the mean of effects, with Satterthwaite's degrees of freedom. Rows that share processes, sessions or
+/// files also share what happened to these, and nobody knows to which part. Their standard errors are therefore
+/// added as if they were completely correlated, which is the most that the mean's error can be.
+fn mean_effect(effects: &[(Effect, bool)]) -> Effect {
+    let shared = || effects.iter().filter(|(_, is_independent)| !is_independent).map(|(effect, _)| effect);
+    let together = Effect {
+        center: 0.0,
+        se: shared().map(|effect| effect.se).sum(),
+        df: shared().map(|effect| effect.df).fold(f64::INFINITY, f64::min),
+    };
+    let independent = || {
+        let of_rows = effects.iter().filter(|(_, is_independent)| *is_independent).map(|(effect, _)| effect);
+        of_rows.chain([&together])
+    };
     let n = effects.len() as f64;
-    let variances = || effects.iter().map(|e| e.se * e.se);
-    let total: f64 = variances().sum();
-    let denominator: f64 = effects.iter().map(|e| e.se.powi(4) / e.df).sum();
+    let total: f64 = independent().map(|e| e.se * e.se).sum();
+    let denominator: f64 = independent().map(|e| e.se.powi(4) / e.df).sum();
     Effect {
-        center: effects.iter().map(|e| e.center).sum::<f64>() / n,
+        center: effects.iter().map(|(effect, _)| effect.center).sum::<f64>() / n,
         se: total.sqrt() / n,
         df: if denominator > 0.0 { total * total / denominator } else { f64::INFINITY },
     }
