@@ -407,6 +407,22 @@ fn a_geometric_mean_is_over_rows_whose_numbers_can_be_used() {
 }
 
 #[test]
+fn a_benchmark_that_some_files_lack_names_the_first_of_them() {
+    let world = World::new();
+    for (side, by) in [("base", 100.0), ("head", 100.003)] {
+        for file in 0..5 {
+            let time = by + 0.01 * f64::from(file);
+            let second = (side == "base" || ![2, 4].contains(&file)).then_some(("mlp", 2.0 * time, 1.0));
+            let rows: Vec<_> = [("conv", time, 1.0)].into_iter().chain(second).collect();
+            world.write(&format!("{side}/{file}.csv"), csv(&rows));
+        }
+    }
+    let said = world.run(["compare", "base", "head"]).expect_code(11).stdout;
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("mlp: in 3 of 5 files, not in head/2.csv"), "{said}");
+}
+
+#[test]
 fn benchmarks_that_share_processes_make_their_geometric_mean_no_surer() {
     let world = World::new();
     // All benchmarks of a file are as fast or slow as its process was.

@@ -18,19 +18,40 @@ use super::{IngestError, build};
 pub struct Joiner {
     joined: Option<Run>,
     index: HashMap<BenchmarkName, usize>,
-    /// Number of files that contain each benchmark, by its position in the run.
-    seen_in: Vec<u64>,
+    /// The files that contain each benchmark, by its position in the run.
+    seen_in: Vec<Seen>,
     /// The names in the first file that contains each benchmark, by its position in the run.
     sets: Vec<NameSet>,
     /// True if two sets of names share a benchmark: a file may have lost the others.
     overlap: bool,
     files: u64,
+    labels: Vec<String>,
     /// The program of each benchmark in the first file that has it, by its position in the run.
     programs: Vec<String>,
     /// The load averages of each file.
     loads: Vec<Vec<f64>>,
     /// Numbers that differ among the files, by the position of their benchmark in the run.
     varying: HashMap<usize, Varying>,
+}
+
+/// The files that contain a benchmark, which are numbered from 0.
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    files: u64,
+    last: u64,
+    /// The first file that doesn't contain it.
+    lacking: Option<u64>,
+}
+
+impl Seen {
+    fn first(file: u64) -> Self {
+        Self { files: 1, last: file, lacking: (file > 0).then_some(0) }
+    }
+
+    fn again(&mut self, file: u64) {
+        self.lacking = self.lacking.or((file > self.last + 1).then_some(self.last + 1));
+        (self.files, self.last) = (self.files + 1, file);
+    }
 }
 
 /// Hash of all names in a file.
@@ -54,19 +75,21 @@ impl Joiner {
     /// # Errors
     /// There are more benchmarks than a result may have.
     pub fn push(&mut self, run: Run) -> Result<(), IngestError> {
+        let file = self.files;
         self.files += 1;
         self.loads.push(run.context.load_avg.clone());
         let mut run = run;
-        let session = u32::try_from(self.files - 1).unwrap_or(u32::MAX);
+        let session = u32::try_from(file).unwrap_or(u32::MAX);
         for series in run.benchmarks.iter_mut().flat_map(|benchmark| &mut benchmark.metrics) {
             of_session(&mut series.series, session);
         }
         let label = run.origin.label.clone();
+        self.labels.push(label.clone());
         let set = name_set(&run);
         let Some(joined) = &mut self.joined else {
             let names = run.benchmarks.iter().enumerate();
             self.index = names.map(|(at, benchmark)| (benchmark.name.clone(), at)).collect();
-            self.seen_in = vec![1; run.benchmarks.len()];
+            self.seen_in = vec![Seen::first(file); run.benchmarks.len()];
             self.sets = vec![set; run.benchmarks.len()];
             self.programs = run.benchmarks.iter().map(|benchmark| run.program(&benchmark.name)).collect();
             self.joined = Some(run);
@@ -77,7 +100,7 @@ impl Joiner {
             let program = run.program(&benchmark.name);
             match self.index.get(&benchmark.name) {
                 Some(&at) => {
-                    self.seen_in[at] += 1;
+                    self.seen_in[at].again(file);
                     self.overlap |= self.sets[at] != set;
                     let kept = &mut joined.benchmarks[at];
                     self.varying.entry(at).or_default().take(kept, &mut benchmark);
@@ -89,7 +112,7 @@ impl Joiner {
                 None => {
                     build::check(joined.benchmarks.len() + 1, &label)?;
                     self.index.insert(benchmark.name.clone(), joined.benchmarks.len());
-                    self.seen_in.push(1);
+                    self.seen_in.push(Seen::first(file));
                     self.sets.push(set);
                     self.programs.push(program);
                     joined.benchmarks.push(benchmark);
@@ -109,15 +132,19 @@ impl Joiner {
         }
         // Several programs whose files have no name in common, and which ran equally often, lack nothing.
         let programs = self.sets.iter().collect::<HashSet<_>>().len() as u64;
-        let most = self.seen_in.iter().copied().max().unwrap_or(0);
+        let most = self.seen_in.iter().map(|seen| seen.files).max().unwrap_or(0);
         let is_whole = !self.overlap && self.files == most * programs;
         for (benchmark, seen_in) in run.benchmarks.iter_mut().zip(self.seen_in) {
             settle(benchmark);
             forget_rounding(benchmark);
-            refuse_gaps(benchmark, seen_in);
+            refuse_gaps(benchmark, seen_in.files);
             // A benchmark that only one file contains belongs to a suite that was split into files.
-            if seen_in > 1 && seen_in < self.files && !is_whole {
-                let detail = format!("in {seen_in} of {} files", self.files);
+            if seen_in.files > 1 && seen_in.files < self.files && !is_whole {
+                // Files of another program lack it too, and nothing is wrong with them.
+                let lacking = seen_in.lacking.unwrap_or(seen_in.last + 1);
+                let lacking = self.labels.get(lacking as usize).filter(|_| self.overlap);
+                let lacking = lacking.map(|label| format!(", not in {label}")).unwrap_or_default();
+                let detail = format!("in {} of {} files{lacking}", seen_in.files, self.files);
                 benchmark.lints.push(Lint::new(LintCode::IncompleteJoin, detail));
             }
         }
