@@ -12,6 +12,7 @@ use benchgate_stats::classical::{UMethod, mann_whitney};
 use benchgate_stats::describe;
 
 use super::rules::Rules;
+use super::status::Matched;
 use super::workload::{self, is_clearly_less};
 
 /// Ratio of two errors (root mean square) below which their difference is not reported: two correct roundings
@@ -257,6 +258,39 @@ fn lint(base: &Benchmark, head: &Benchmark, name: &str, quality: Quality) -> Opt
     let is_lost = quality == Quality::Score && after == [0.0; 2] && before[1] > 0.0;
     let code = if is_lost { LintCode::Errored } else { LintCode::ReportedProblem };
     is_found.then(|| Lint::new(code, detail([before[1], after[1]].map(shown))))
+}
+
+/// Largest number of changed counters to name.
+const MOST_COUNTERS: usize = 3;
+
+/// Describes the counters of unknown meaning that are constant at base and that every process of head states differently.
+/// Such a counter is not noise: it is a fact about the program, and may state that the result is wrong.
+pub fn changed_counters(pairs: &[Matched<'_>]) -> Option<String> {
+    let both = pairs.iter().filter_map(|pair| pair.base.zip(pair.head));
+    let mut changed = both.flat_map(|(base, head)| {
+        let counters = base.metrics.iter().map(|series| &series.metric).filter(|metric| {
+            let is_measured =
+                matches!(metric.unit, Unit::Nanoseconds | Unit::Bytes) || workload::is_rate(metric);
+            !is_measured && Metric::built_in(&metric.name).is_none() && of_metric(metric).is_none()
+        });
+        counters.filter_map(|metric| {
+            let name = &metric.name;
+            let [was, now] = [values(base.metric(name)?), values(head.metric(name)?)];
+            let (first, last) = (*was.first()?, *now.last()?);
+            let is_changed = was.len() > 1 && was.iter().all(|it| *it == first) && !now.contains(&first);
+            let is_fact = is_changed && !is_total([base, head], name);
+            is_fact.then(|| format!("`{name}` {} → {} ({})", shown(first), shown(last), head.name))
+        })
+    });
+    let named: Vec<String> = changed.by_ref().take(MOST_COUNTERS).collect();
+    let more = changed.count();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    (!named.is_empty()).then(|| {
+        format!(
+            "head changed counters that are constant at base and are not judged: {}{more}",
+            named.join(", ")
+        )
+    })
 }
 
 /// Returns the finding that more sessions of head than of base lack a metric: these sessions may have failed.

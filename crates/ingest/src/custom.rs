@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value as Json;
 
 use benchgate_core::model::{
-    Benchmark, Better, Lint, LintCode, Metric, Quality, Run, Summary, Unit, excerpt, words,
+    Benchmark, Better, Lint, LintCode, Metric, Quality, Run, Summary, Unit, excerpt, is_in, words,
 };
 
 use super::build::{ByName, carried, check_summary, contradict, direction, own_metric, own_unit, summary};
@@ -54,6 +54,10 @@ pub(super) fn read(text: &str, better: Better) -> Result<Run, LineFault> {
         // Without a unit, the name may contain one.
         let (what, stated) = if unit.trim().is_empty() { ("name", &name) } else { ("unit", &unit) };
         let of_stated = if what == "unit" { direction(stated) } else { direction_of_words(stated) };
+        let (what, stated, of_stated) = match of_stated {
+            Better::Unknown => ("name", &name, direction_of_quality(&name, &unit)),
+            known => (what, stated, known),
+        };
         if ![better, Better::Unknown].contains(&of_stated) {
             let detail = format!(
                 "the {what} `{}` contradicts the direction (smaller or bigger is better) of the format",
@@ -88,6 +92,20 @@ fn direction_of_words(name: &str) -> Better {
         (Better::Unknown, Some("latency" | "duration" | "runtime")) => Better::Lower,
         (Better::Unknown, Some(last)) => direction(last),
         (known, _) => known,
+    }
+}
+
+/// Returns which direction is better for a number whose name or unit states how right a result is, how much faster it is,
+/// or which memory it takes.
+fn direction_of_quality(name: &str, unit: &str) -> Better {
+    let stated = [name, unit].map(str::to_ascii_lowercase);
+    let any = |known: &str| stated.iter().any(|text| words(text).iter().any(|word| is_in(known, word)));
+    match Quality::of_name(name).or_else(|| Quality::of_name(unit)) {
+        Some(Quality::Score | Quality::Similarity) => Better::Higher,
+        Some(Quality::Loss | Quality::Error | Quality::Failures) => Better::Lower,
+        Some(Quality::Checksum | Quality::Work) | None if any("speedup") => Better::Higher,
+        Some(Quality::Checksum | Quality::Work) | None if any("mem memory rss") => Better::Lower,
+        Some(Quality::Checksum | Quality::Work) | None => Better::Unknown,
     }
 }
 

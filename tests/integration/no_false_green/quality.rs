@@ -129,6 +129,43 @@ fn compared((format, file): (&str, File), base: Stated<'_>, head: Stated<'_>) ->
 }
 
 #[test]
+fn a_counter_of_unknown_meaning_that_head_changed_is_noted() {
+    let world = World::new();
+    for (side, retries) in [("base", 0.0), ("same", 0.0), ("head", 500.0)] {
+        let offset = side.len();
+        for file in 0..3 {
+            world
+                .write(&format!("{side}/{file}.json"), google(Some(("retries", retries)), 5 * file + offset));
+        }
+    }
+    let said = |head: &str| world.run(["compare", "base", head]).stdout;
+    assert!(!said("same").contains("retries"), "{}", said("same"));
+    assert!(said("head").contains("`retries` 0 → 500 (a)"), "{}", said("head"));
+}
+
+#[test]
+fn no_list_with_a_worse_result_is_green_because_its_direction_is_that_of_another_value() {
+    let (smaller, bigger) = ("custom-smaller-is-better", "custom-bigger-is-better");
+    for (name, unit, format, [base, head]) in [
+        ("x accuracy", "%", smaller, [93.0, 41.0]),
+        ("x", "top1", smaller, [93.0, 41.0]),
+        ("tests passed", "", smaller, [100.0, 41.0]),
+        ("x", "speedup", smaller, [3.0, 1.0]),
+        ("x loss", "", bigger, [0.5, 4.1]),
+        ("x errors", "count", bigger, [1.0, 400.0]),
+        ("peak memory", "MB", bigger, [10.0, 20.0]),
+    ] {
+        let world = World::new();
+        for (side, value) in [("base", base), ("head", head)] {
+            world.write(side, json!([{"name": name, "unit": unit, "value": value}]).to_string());
+        }
+        let args = ["compare", "base", "head", "--format-in", format, "--between-cv", "0.1%"];
+        let outcome = world.run(args).expect_code(20);
+        assert!(outcome.stdout.contains("contradict"), "{}", outcome.said());
+    }
+}
+
+#[test]
 fn no_head_with_a_worse_result_is_green_in_any_format() {
     let worse = [
         ("accuracy", 0.93, 0.41),
@@ -138,6 +175,10 @@ fn no_head_with_a_worse_result_is_green_in_any_format() {
         ("rel_err", 1e-6, 0.5),
         ("cosine", 0.9999, 0.1),
         ("mismatches", 3.0, 500.0),
+        ("exact_match", 0.93, 0.41),
+        ("ndcg@10", 0.71, 0.12),
+        ("nll", 2.1, 9.7),
+        ("non_finite", 0.0, 512.0),
         ("verified", 1.0, 0.0),
         ("passed", 10.0, 0.0),
         ("success_rate", 1.0, 0.03),

@@ -275,22 +275,30 @@ pub enum Quality {
     Work,
 }
 
-/// Words in the names of metrics that count failures, whatever else the name says.
-const FAILURES: &str = "failed failures nan nans mismatch mismatches mismatched crashes crashed timeouts oom diverged dropped overflow \
-     overflows underflow underflows";
+/// Words in the names of metrics that count failures, whatever else the name says. In this list and the others, words that
+/// a name separates (`exact_match`, `top-1`) are written as one.
+const FAILURES: &str = "failed failures nan nans mismatch mismatches mismatched crashes crashed crash timeouts timedout \
+    oom ooms diverged dropped overflow overflows underflow underflows nonfinite infinite infcount numinf violations \
+    violation corrupt corrupted panics panicked unconverged notconverged misclassified hallucinations falsepositives \
+    falsenegatives deadlinemisses misseddeadlines missingkeys";
 
 /// Words that count failures if all other words of the name are in [`OF_COUNTS`].
-const ERRORS: &str =
-    "error errors failure fail fails err errs exceptions aborted aborts invalid wrong incorrect skipped";
-const OF_COUNTS: &str =
-    "count counts num number n total of rate per op s sec second iteration check checks runtime is has";
+const ERRORS: &str = "error errors failure fail fails err errs exceptions aborted aborts asserts invalid wrong incorrect \
+    skipped lost truncated saturated clipped missing";
+const OF_COUNTS: &str = "count counts num number n total of rate per op s sec second iteration check checks runtime is \
+    has packets requests frames samples rows tokens elements values items keys outputs";
 
-const LOSSES: &str = "loss losses perplexity ppl wer cer";
-const DEVIATIONS: &str = "err errs error errors diff diffs difference differences distance dissimilarity rmse mse mae \
-    mape bad wrong incorrect invalid ulp ulps residual residuals";
-const SIMILARITIES: &str = "cosine similarity ssim correlation pearson spearman";
-const SCORES: &str = "accuracy score scores psnr snr f1 bleu rouge auc recall iou dice top1 top5 passed passing \
-    success succeeded successful ok valid validated verified correct matches matched allclose converged";
+const LOSSES: &str = "loss losses perplexity ppl wer cer ter nll bpb bpc bitsperbyte bitspercharacter bitsperchar \
+    crossentropy kl kldiv kldivergence brier ece eer fpr fnr frr fid lpips toxicity";
+const DEVIATIONS: &str = "err errs error errors diff diffs difference differences distance dissimilarity rmse nrmse rmsd \
+    mse mae mape bad wrong incorrect invalid ulp ulps residual residuals resid maxerr maxdiff linf deviation discrepancy \
+    epe hausdorff chamfer levenshtein distortion mcd";
+const SIMILARITIES: &str = "cosine cossim similarity ssim correlation corr pearson spearman identical bitexact withintol withintolerance";
+const SCORES: &str = "accuracy score scores psnr snr sqnr sdr sisdr sisnr f1 bleu sacrebleu rouge chrf meteor bertscore \
+    comet auc auroc auprc precision recall ndcg mrr map50 map75 map5095 ap50 ap75 iou miou dice mcc kappa r2 top1 top5 passed passing success \
+    successes succeeded successful ok valid validated verified correct match matches matched agreement exactmatch em \
+    pass1 pass5 pass10 passat1 passat5 passat10 passrate winrate solverate reward fidelity quality completeness \
+    loglikelihood logprob mmlu gsm8k hellaswag humaneval winogrande truthfulqa mbpp allclose converged";
 const CHECKSUMS: &str = "checksum checksums crc crc32 digest";
 
 /// Names of numbers that determine how much work is done. `size`, `bytes`, `count`, `nodes`, `ops`, `steps`, `calls`,
@@ -343,7 +351,7 @@ const AFTER_WORK: &str = "count per op iter iteration call";
 const SPELLINGS: [(&str, &str); 3] = [("NaN", " nan"), ("IoU", " iou"), ("mAP", " accuracy")];
 
 /// Words for what a metric measures, also if it is the error or the difference of that.
-const MEASURED: &str = "time latency duration elapsed runtime std stddev stdev stderr var cv throughput bandwidth memory \
+const MEASURED: &str = "standard time latency duration elapsed runtime std stddev stdev stderr var cv throughput bandwidth memory \
     mem rss vram power energy temperature clock speedup slowdown speculation flops gflops tflops qps fps rps";
 /// Words for settings.
 const SETTINGS: &str =
@@ -359,7 +367,9 @@ impl Quality {
         if is_work(&words) {
             return Some(Self::Work);
         }
-        let any = |known: &str| words.iter().any(|word| is_in(known, word));
+        let joined = joined(&words);
+        let any =
+            |known: &str| joined.iter().any(|word| is_in(known, word) || is_in(known, without_number(word)));
         let is_count = any(ERRORS) && words.iter().all(|word| is_in(ERRORS, word) || is_in(OF_COUNTS, word));
         // A name of one of these words is more often a deviation.
         if any(FAILURES) || is_count && !matches!(words.as_slice(), ["error" | "err"]) {
@@ -386,6 +396,16 @@ impl Quality {
             _ => None,
         })
     }
+}
+
+/// Returns the words, and the next two and three words together: `top`, `1` and `top1`.
+fn joined(words: &[&str]) -> Vec<String> {
+    (1..=3).flat_map(|count| words.windows(count)).map(|words| words.concat()).collect()
+}
+
+/// Returns a word without the number at its end, which states a threshold or a position: `mAP50`, `ndcg10`.
+fn without_number(word: &str) -> &str {
+    word.trim_end_matches(|c: char| c.is_ascii_digit())
 }
 
 /// Returns whether a name with these words states how much work is done.
@@ -428,16 +448,21 @@ mod tests {
     fn metrics_that_judge_a_result_are_known_by_their_names() {
         for (names, quality) in [
             (
-                "errors error_count failures nan_count NaNs errors/op failed_requests fail_rate dropped overflows",
+                "errors error_count failures nan_count NaNs errors/op failed_requests fail_rate dropped overflows \
+                 non_finite inf_count lost_packets false_positives timed_out",
                 Quality::Failures,
             ),
             (
                 "error max_error relErr max_abs_diff bad_pixels verification-errors cosine_distance max_ulp residual",
                 Quality::Error,
             ),
-            ("loss val_loss perplexity", Quality::Loss),
-            ("accuracy top1 top1_acc passed success_rate valid_rows F1 IoU mAP converged", Quality::Score),
-            ("cosine cosine_similarity", Quality::Similarity),
+            ("loss val_loss perplexity nll bits_per_byte cross_entropy kl_div", Quality::Loss),
+            (
+                "accuracy top1 top-1 top1_acc passed success_rate valid_rows F1 IoU mIoU mAP mAP50 converged ndcg@10 \
+                 exact_match pass@1 pass_rate precision match_rate r2 AUROC",
+                Quality::Score,
+            ),
+            ("cosine cosine_similarity cos_sim bit_exact", Quality::Similarity),
             ("checksum output_hash", Quality::Checksum),
             (
                 "n elements batch batchSize seq_len tokens rows items num_items n_items numElements item_count pixels \
@@ -451,7 +476,7 @@ mod tests {
             }
         }
         let measured = "page-faults cache_misses items-per-second inflight latency_error std_err time_diff diff_ms p99 \
-            branch-misses gc.alloc.rate.norm bytes_per_second iterations precision depth validation_s pass hits loss_scale inf/s inf_per_sec \
+            branch-misses gc.alloc.rate.norm bytes_per_second iterations depth validation_s pass hits loss_scale hit_rate standard_deviation lost_ms top_speed map_ns inf/s inf_per_sec \
             matches/s crc32_per_second acc_cycles bad_speculation score
             error_tolerance hash_collisions size code_size hash_s bytes count nodes B/op allocs/op items_per_s items/s ns/op op \
             n_size opsize flops output_items bitems iter_count";
