@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ffi::OsStr;
+use std::fs;
 use std::path::Path;
 
 use crate::gate::{Policy, SequentialPolicy};
@@ -152,7 +153,12 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<LoadedRun, 
                 counted(unknown.len(), "file"),
                 input.path
             ))
-            .hint("`--format-in` names the format of files that can't be recognized"),
+            .hint(
+                match unknown.iter().all(|path| fs::metadata(path).is_ok_and(|found| found.len() == 0)) {
+                    true => FileContent::Empty.hint(),
+                    false => "`--format-in` names the format of files that can't be recognized",
+                },
+            ),
             None => CliError::usage("no file was given for one side"),
         });
     };
@@ -246,8 +252,7 @@ fn is_zip(path: &Path) -> bool {
 fn refuse_repeated(inputs: &[Input]) -> Result<(), CliError> {
     let mut known = HashSet::new();
     // A missing file is reported later, when it is read.
-    let file =
-        |input: &Input| std::fs::canonicalize(&input.path).unwrap_or_else(|_| input.path.as_str().into());
+    let file = |input: &Input| fs::canonicalize(&input.path).unwrap_or_else(|_| input.path.as_str().into());
     match inputs.iter().find(|input| !known.insert((file(input), input.side))) {
         None => Ok(()),
         Some(twice) => Err(CliError::usage(format!("{} was given twice for one side", twice.path))

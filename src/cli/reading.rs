@@ -25,7 +25,7 @@ pub fn file(path: &Path) -> Result<Vec<u8>, CliError> {
                 io::ErrorKind::NotFound if path.ends_with("run.json") => {
                     Some("`benchgate run` and `benchgate gate` write this file; or name another result")
                 }
-                io::ErrorKind::Other => Some("name a file; `-` reads a pipe if the command reads stdin"),
+                io::ErrorKind::Other => Some("name one regular file"),
                 _ => None,
             },
         )

@@ -21,7 +21,7 @@ use super::{CliError, Terminal, inputs, select};
 ///
 /// Prints the measurements. With --output-dir it draws latency, compile time, speed-up and memory as SVG files, each
 /// in a light and a dark theme, and prints their paths. `--format html` is a self-contained page; `--format markdown`
-/// is the table of IREE and the other backends.
+/// is the table, of IREE and the other backends if the results contain any.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("format", |format| OutputFormat::limit(format, FORMATS)))]
 #[command(after_help = "\
@@ -81,7 +81,7 @@ pub fn run(args: &ReportArgs, terminal: &Terminal) -> Result<ExitCode, CliError>
     destination.write(
         &match args.output.format {
             OutputFormat::Html => report::html(&runs),
-            OutputFormat::Markdown => backends(&runs)?,
+            OutputFormat::Markdown => runs.iter().map(markdown).collect::<Vec<_>>().join("\n"),
             _ if args.output_dir.is_some() => text,
             _ => runs.iter().map(|run| table(run, options)).collect(),
         },
@@ -104,16 +104,14 @@ fn table(run: &DrawnRun, options: TerminalOptions) -> String {
     )
 }
 
-fn backends(runs: &[DrawnRun]) -> Result<String, CliError> {
-    let tables: Vec<String> =
-        runs.iter().map(report::backends_markdown).filter(|text| !text.is_empty()).collect();
-    if tables.is_empty() {
-        return Err(CliError::failed("failed to write a table: the results contain no other backend").hint(
-            "`benchgate compare FILE --format markdown` writes the comparison; other backends are `[[backend]]` in the \
-             suite, or `benchgate run --backend`",
-        ));
+/// The table of the backends. If IREE is the only one, the measurements.
+fn markdown(run: &DrawnRun) -> String {
+    match report::backends_markdown(run) {
+        table if table.is_empty() => {
+            format!("{}\n", report::outcomes_markdown(&Outcomes::of_run(run)))
+        }
+        table => table,
     }
-    Ok(tables.join("\n"))
 }
 
 /// The filter that `--filter` describes, if given. Each pattern must match a benchmark in one of the files.

@@ -316,8 +316,8 @@ impl Question {
             return (Verdict::Inconclusive, Reason::TooLittle(why.clone()), red_level);
         }
         if self.p_order > worse_level && self.p_above_floor <= red_level {
-            let why = "so few sessions of one program can differ as much, because its processes have different \
-                memory layouts; more files of both sides would settle it";
+            let why = "a few sessions of one program can differ by this much, because its processes have different memory \
+                layouts; more files of both sides would settle it";
             return (Verdict::Inconclusive, Reason::too_little("too few sessions", why), red_level);
         }
         if self.p_better() <= better_level && below && self.in_question.is_none() {

@@ -33,8 +33,8 @@ pub fn of_row(base: &Readings, head: &Readings, evidence: Option<&Evidence>) -> 
         if let Some(slope) = describe::drift(&levels, LEVEL_Z) {
             let total = slope * (levels.len() - 1) as f64;
             if total.abs() > DRIFT_TOTAL {
-                let detail = format!("{:+.1} % from the first block to the last", total.exp_m1() * 100.0);
-                lints.push(Lint::new(LintCode::Drift, detail));
+                let change = format!("{:+.1} %", total.exp_m1() * 100.0).replace('-', "−");
+                lints.push(Lint::new(LintCode::Drift, format!("{change} from the first block to the last")));
             }
         }
     }

@@ -118,7 +118,10 @@ pub fn explain(base: &Run, head: &Run, comparison: &Comparison) -> Vec<Explanati
                 benchmark: name.clone(),
                 rows: rows.remove(name).unwrap_or_default(),
                 kernels: kernels(pair.base, pair.head),
-                unprofiled: [unprofiled(pair.base), unprofiled(pair.head)],
+                unprofiled: match can_be_profiled([pair.base, pair.head]) {
+                    true => [pair.base, pair.head].map(unprofiled),
+                    false => Default::default(),
+                },
                 code: code_changes(pair.base, pair.head),
                 unread: [pair.base, pair.head].map(|side| side?.code.as_ref()?.problem.clone()),
                 counts: counts(pair.base, pair.head),
@@ -201,6 +204,11 @@ fn without_number(name: &str) -> String {
         }
         None => name.to_owned(),
     }
+}
+
+/// Returns whether one of the sides is a compiled module or was profiled: other programs have no kernels to time.
+fn can_be_profiled(sides: [Option<&Benchmark>; 2]) -> bool {
+    sides.into_iter().flatten().any(|side| side.artifact.is_some() || side.profile.is_some())
 }
 
 fn unprofiled(benchmark: Option<&Benchmark>) -> Option<String> {

@@ -237,6 +237,10 @@ pub fn content(bytes: &[u8]) -> FileContent {
         match values.find_map(Result::err) {
             _ if dot_net => FileContent::BenchmarkDotNet,
             Some(error) if error.is_eof() => FileContent::CutJson,
+            // A line of a log may begin with a time or a level in brackets.
+            Some(_) if text[0] == b'[' && text.get(1).is_some_and(u8::is_ascii_alphanumeric) => {
+                FileContent::Text
+            }
             Some(_) => FileContent::BrokenJson,
             None => FileContent::Json,
         }
@@ -318,7 +322,8 @@ impl FileContent {
                 "choose: `--format-in custom-smaller-is-better` or `--format-in custom-bigger-is-better`"
             }
             Self::BenchmarkDotNet | Self::Json | Self::Text => {
-                "`--format-in NAME` names the file's format; docs/formats.md lists the formats, including one that any script can write"
+                "convert it to `{\"NAME\": {\"latency\": {\"value\": NANOSECONDS}}}`; docs/formats.md lists the other formats, of which \
+                 `--format-in` chooses one"
             }
         }
     }

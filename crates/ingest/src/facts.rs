@@ -308,6 +308,9 @@ fn incomplete(lower: &str) -> Option<&str> {
 const LABEL_UNITS: &str = "kb mb gb tb kib mib gib tib flop kflop mflop gflop tflop flops kflops mflops gflops tflops \
     op kop mop gop ops kops mops gops hz khz mhz ghz";
 
+/// Size from which a dimension in a label is not that of a tile.
+const LARGER_THAN_TILES: u64 = 512;
+
 /// Returns the words of a label that are equal in all runs of one experiment: its numbers, units, versions, hashes and
 /// paths are left out, but not shapes such as `8x512x512`.
 pub(super) fn label_words(label: &str) -> String {
@@ -318,8 +321,11 @@ pub(super) fn label_words(label: &str) -> String {
         let is_hash = hash.len() > 6 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
         let is_unit = time_unit(word).is_some() || is_in(LABEL_UNITS, word);
         let is_size = |size: &str| !size.is_empty() && size.bytes().all(|byte| byte.is_ascii_digit());
-        // Two numbers may be the size of a tile, and `0x…` is an address.
-        let is_shape = word.split('x').count() > 2 && word.split('x').all(is_size);
+        // Two small numbers may be the size of a tile, which the compiler chooses, and `0x…` is an address.
+        let is_large = |size: &str| size.parse().is_ok_and(|size: u64| size >= LARGER_THAN_TILES);
+        let is_shape = word.split('x').all(is_size)
+            && (word.split('x').count() > 2
+                || !word.starts_with("0x") && word.contains('x') && word.split('x').any(is_large));
         is_shape || !rest.starts_with(|c: char| c.is_ascii_digit()) && word.len() > 1 && !is_hash && !is_unit
     };
     let texts = label.split_whitespace().filter(|text| !is_place(text));
@@ -348,16 +354,18 @@ pub(super) fn label_quality(label: &str) -> Vec<(String, f64)> {
         .filter(|text| !text.is_empty())
         .collect();
     let stated = |name: &str, value: &str| Quality::of_name(name).and_then(|_| number(value));
-    // In `1000 images, 12 ms`, the number after the word is not its own.
-    let is_assigned = |pair: &&[&str]| {
+    let is_assigned = |at: usize| {
         let place = |text: &str| text.as_ptr() as usize - label.as_ptr() as usize;
-        let between = &label[place(pair[0]) + pair[0].len()..place(pair[1])];
-        Quality::of_name(pair[0]) != Some(Quality::Work)
+        let between = &label[place(texts[at]) + texts[at].len()..place(texts[at + 1])];
+        // In `1000 images 12 ms`, the number after the word is not its own.
+        let is_counted = || at.checked_sub(1).is_some_and(|before| number(texts[before]).is_some());
+        Quality::of_name(texts[at]) != Some(Quality::Work)
             || between.contains(['=', ':'])
-            || pair[0].contains('_')
+            || texts[at].contains('_')
+            || between.trim().is_empty() && !is_counted()
     };
-    let pairs = texts.windows(2).filter(is_assigned);
-    pairs.filter_map(|pair| Some((pair[0].to_owned(), stated(pair[0], pair[1])?))).collect()
+    let assigned = (0..texts.len().saturating_sub(1)).filter(|at| is_assigned(*at));
+    assigned.filter_map(|at| Some((texts[at].to_owned(), stated(texts[at], texts[at + 1])?))).collect()
 }
 
 /// Returns the first word of a lower-case text that denies success, except in `no errors`, `0 failed`, `errors: 0`

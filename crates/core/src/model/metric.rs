@@ -302,8 +302,8 @@ const SCORES: &str = "accuracy score scores psnr snr sqnr sdr sisdr sisnr f1 ble
 const CHECKSUMS: &str = "checksum checksums crc crc32 digest";
 
 /// Names of numbers that determine how much work is done. `size`, `bytes`, `count`, `nodes`, `ops`, `steps`, `calls`,
-/// `flops`, `depth`, `queries`, `messages` and `nnz` are missing, because they also name results that an improvement
-/// makes smaller: the nodes that a search visits, the operations after a fusion.
+/// `flops`, `depth`, `queries`, `messages`, `blocks` and `nnz` are missing, because they also name results that an
+/// improvement makes smaller: the nodes that a search visits, the operations after a fusion.
 const WORK: &[&str] = &[
     "n",
     "items",
@@ -318,10 +318,14 @@ const WORK: &[&str] = &[
     "threshold",
     "batch",
     "batch size",
+    "bs",
     "seq len",
+    "seqlen",
     "sequence length",
     "tokens",
     "generated tokens",
+    "new tokens",
+    "output tokens",
     "context len",
     "context length",
     "rows",
@@ -329,6 +333,17 @@ const WORK: &[&str] = &[
     "columns",
     "cols",
     "images",
+    "frames",
+    "requests",
+    "records",
+    "documents",
+    "files",
+    "atoms",
+    "layers",
+    "epochs",
+    "beams",
+    "topk",
+    "nprobe",
     "particles",
     "rays",
     "width",
@@ -467,7 +482,7 @@ mod tests {
             (
                 "n elements batch batchSize seq_len tokens rows items num_items n_items numElements item_count pixels \
                  input_size rows/op elements_per_call images prompt_tokens context_len width channels \
-                 hidden_size particles num_threads m k",
+                 hidden_size particles num_threads m k num_requests frames output_tokens bs",
                 Quality::Work,
             ),
         ] {

@@ -195,7 +195,9 @@ pub(super) fn way_out(comparison: &Comparison) -> Option<WayOut> {
     };
     let most = comparison.rows.iter().filter_map(repetitions).max().unwrap_or(1);
     let count = if most < LEAST_REPETITIONS { ENOUGH_REPETITIONS } else { most };
-    comparison.rows.iter().any(few).then(|| advice(&comparison.head, is_overloaded(), count))
+    let sessions = |row: &Row| row.estimate.as_ref()?.sessions;
+    let measured = comparison.rows.iter().filter(|row| few(row)).filter_map(sessions).min()?;
+    Some(advice(&comparison.head, is_overloaded(), measured, count))
 }
 
 /// Minimum number of repetitions that describe a process sufficiently.
@@ -267,8 +269,9 @@ fn tool_commands(summary: &RunSummary) -> ToolCommands {
             "SIDE/PROGRAM --json side-$i.json",
             ".json",
         ),
+        // asv prints no results that `pair` could read, and starts too many programs to be timed as a whole.
         "asv-json" => (
-            "'COMMAND_BASE' 'COMMAND_HEAD'",
+            "",
             "(cd SIDE && asv run --record-samples 'HEAD^!') && \\\n    cp SIDE/results/MACHINE/RESULT.json side-$i.json",
             ".json",
         ),
@@ -285,8 +288,9 @@ fn tool_commands(summary: &RunSummary) -> ToolCommands {
     ToolCommands { pair, session, files }
 }
 
-/// Returns advice with the commands of the tool that wrote these results.
-fn advice(summary: &RunSummary, is_overloaded: bool, repetitions: u64) -> WayOut {
+/// Returns advice with the commands of the tool that wrote these results, of which each side already has files of this
+/// number of sessions.
+fn advice(summary: &RunSummary, is_overloaded: bool, measured: u32, repetitions: u64) -> WayOut {
     let ToolCommands { pair, session, files } = tool_commands(summary);
     let session = session.replace("COUNT", &repetitions.to_string());
     let side = |name: &str| session.replace("SIDE", &name.to_uppercase()).replace("side", name);
@@ -300,14 +304,32 @@ fn advice(summary: &RunSummary, is_overloaded: bool, repetitions: u64) -> WayOut
     };
     let first =
         if is_overloaded { "The host was overloaded: stop the other programs on it first. " } else { "" };
+    let (by_pair, pair) = match pair {
+        "" => (String::new(), String::new()),
+        _ => (
+            "Measure both programs alternately with `benchgate pair`. Or ".to_owned(),
+            format!("benchgate pair {before}{pair}\n# or\n"),
+        ),
+    };
+    // One file of each side may have any name, so its number is not known.
+    let (runs, numbers) = match measured {
+        0 | 1 => (format!("run each program {ENOUGH_SESSIONS} times"), format!("{ENOUGH_SESSIONS}")),
+        _ => (
+            format!(
+                "run each program {} more times, which makes {ENOUGH_SESSIONS} files per side",
+                ENOUGH_SESSIONS - measured
+            ),
+            format!("{} {ENOUGH_SESSIONS}", measured + 1),
+        ),
+    };
+    let runs = if by_pair.is_empty() { runs.replacen('r', "R", 1) } else { runs };
     WayOut {
         advice: format!(
-            "{first}More data usually decides the inconclusive rows. Measure both programs alternately with \
-            `benchgate pair`. Or run each program {ENOUGH_SESSIONS} times, alternately and with your own \
+            "{first}More data usually decides the inconclusive rows. {by_pair}{runs}, alternately and with your own \
             arguments, and compare all files with the options of this comparison:"
         ),
         commands: format!(
-            "benchgate pair {before}{pair}\n# or\nfor i in $(seq {ENOUGH_SESSIONS}); do\n  {}\n  {}\ndone\n\
+            "{pair}for i in $(seq {numbers}); do\n  {}\n  {}\ndone\n\
              benchgate compare 'base-*{files}' 'head-*{files}'{after}",
             side("base"),
             side("head")
@@ -343,7 +365,7 @@ mod tests {
             for executable in [None, Some("iree-benchmark-module".to_owned())] {
                 let mut summary = RunSummary { format: format.to_owned(), ..RunSummary::default() };
                 summary.context.executable = executable;
-                let commands = advice(&summary, false, 12).commands;
+                let commands = advice(&summary, false, 1, 12).commands;
                 assert!(commands.contains(command), "{format}: {commands}");
                 let longest = commands.lines().map(str::len).max();
                 assert!(longest <= Some(80 - INDENT), "{format}: {commands}");

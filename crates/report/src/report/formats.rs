@@ -139,8 +139,8 @@ const COLUMNS: [CsvColumn; 33] = [
     ("interval_low", |row, _| of(interval(row), |interval| interval.low)),
     ("interval_high", |row, _| of(interval(row), |interval| interval.high)),
     ("interval_level", |row, _| of(interval(row), |interval| interval.level)),
-    ("p_worse", |row, _| shown(row.estimate.as_ref().and_then(|estimate| estimate.p_worse))),
-    ("p_adjusted", |row, _| shown(row.estimate.as_ref().and_then(|estimate| estimate.p_adjusted))),
+    ("p_worse", |row, _| probability(row.estimate.as_ref().and_then(|estimate| estimate.p_worse))),
+    ("p_adjusted", |row, _| probability(row.estimate.as_ref().and_then(|estimate| estimate.p_adjusted))),
     ("method", |_, record| {
         record.estimate.as_ref().map(|estimate| word(&estimate.method)).unwrap_or_default()
     }),
@@ -188,6 +188,11 @@ fn of<T, N: ToString>(part: Option<T>, value: impl FnOnce(T) -> N) -> String {
 
 fn shown(value: Option<impl ToString>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()
+}
+
+/// Writes a probability, which may have dozens of zeros after its point, with an exponent.
+fn probability(value: Option<f64>) -> String {
+    value.map(|value| if value < 1e-4 { format!("{value:e}") } else { value.to_string() }).unwrap_or_default()
 }
 
 /// Returns the kebab-case name of a stored enum.

@@ -45,7 +45,7 @@ pub use html::html;
 pub use human::{change, duration, interval, percent, quantity, sparkline};
 pub use layout::Order;
 pub use noise::{noise_json, noise_table, spread_lines};
-pub use outcomes::{OutcomeRow, Outcomes, outcomes_json, outcomes_table};
+pub use outcomes::{OutcomeRow, Outcomes, outcomes_json, outcomes_markdown, outcomes_table};
 pub use provenance::{Failure, ResultSource, failure, failure_headline, withhold};
 pub use row_view::RowView;
 pub use view::{Fact, Legend, OpenGroup, RegressionCause, View};

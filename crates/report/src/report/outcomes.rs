@@ -251,7 +251,19 @@ fn shortened(text: &str, width: usize) -> Option<String> {
 
 /// Renders the table, the texts that did not fit into it, and the counts.
 pub fn outcomes_table(outcomes: &Outcomes, options: TerminalOptions) -> String {
-    let width = usize::from(options.width);
+    let blocks = blocks(outcomes, usize::from(options.width));
+    document::terminal(&blocks, TerminalOptions { all: true, ..options })
+}
+
+/// Renders the same as GitHub Markdown, safe against hostile names.
+pub fn outcomes_markdown(outcomes: &Outcomes) -> String {
+    document::markdown(&blocks(outcomes, MARKDOWN_WIDTH), usize::MAX)
+}
+
+/// Width in which a page shows a reason in full.
+const MARKDOWN_WIDTH: usize = 400;
+
+fn blocks(outcomes: &Outcomes, width: usize) -> Vec<Block<'_>> {
     let two_sides = outcomes.rows.iter().any(|row| row.side != outcomes.rows[0].side);
     let mut blocks = vec![Block::Table(vec![outcomes.table(width)])];
     let rows = outcomes.rows.iter();
@@ -267,7 +279,7 @@ pub fn outcomes_table(outcomes: &Outcomes, options: TerminalOptions) -> String {
         blocks.extend([Block::Title("In full".into()), Block::List(whole)]);
     }
     blocks.extend([Block::Break, Block::Prose(outcomes.sentence().into())]);
-    document::terminal(&blocks, TerminalOptions { all: true, ..options })
+    blocks
 }
 
 /// Renders JSON for programs.

@@ -326,7 +326,11 @@ pub(super) fn assumed_spread<'a>(rows: impl Iterator<Item = &'a Row> + Clone) ->
             let seen = range(assumed.filter_map(|assumed| assumed.disturbance));
             let from = seen.map_or_else(
                 || "nothing shows how steady the machine was".to_owned(),
-                |seen| format!("the repetitions drift or lose time to other programs; the larger of the two is {seen}"),
+                |seen| {
+                    format!(
+                        "the repetitions of one session already drift or wait for other programs by {seen}"
+                    )
+                },
             );
             format!(
                 "one session per side can't show how much sessions vary, so a standard deviation \
@@ -379,10 +383,10 @@ pub(super) fn at_an_end(row: &Row) -> &'static str {
     let [change, low, high] = [estimate.ratio, interval.low, interval.high].map(|one| changed_by(one, style));
     match (change == low, change == high) {
         (true, false) => {
-            "; hardly any difference between repetitions of head and base is below the most frequent one, which is the printed change"
+            "; the printed change is the most frequent difference between repetitions; nearly all others are larger, so it may be too low"
         }
         (false, true) => {
-            "; hardly any difference between repetitions of head and base is above the most frequent one, which is the printed change"
+            "; the printed change is the most frequent difference between repetitions; nearly all others are smaller, so it may be too high"
         }
         _ => "",
     }

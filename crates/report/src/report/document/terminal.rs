@@ -36,6 +36,9 @@ const PROSE: usize = 100;
 const ENTRIES: usize = 20;
 /// Maximum number of rows in a table, unless everything is requested; the others are only counted.
 const ROWS: usize = 50;
+/// Largest number of lines of a table whose first column is widened, and of columns that are added to it.
+const MOST_WIDENED: usize = 4 * ROWS;
+const MOST_ADDED: u16 = 30;
 /// Marks where a line of a table may wrap. The mark has no width, can't occur in text (it is a hidden
 /// character), and is removed after wrapping.
 const BREAK: char = '\u{200b}';
@@ -216,15 +219,16 @@ impl Page {
         let fits = |lines: &[String]| lines.iter().all(|line| width_of_row(line) <= width);
         let mut lines = Vec::new();
         for (at, layout) in layouts.iter().enumerate() {
-            if layout.one_line && !fits(&self.arranged(layout, u16::MAX, true)) {
+            if layout.one_line && !fits(&self.arranged(layout, u16::MAX, Some(0))) {
                 continue;
             }
-            lines = self.arranged(layout, self.options.width, true);
+            lines = self.arranged(layout, self.options.width, Some(0));
             if fits(&lines) {
+                lines = self.widened(layout, lines);
                 break;
             }
             if at + 1 == layouts.len() {
-                lines = self.arranged(layout, self.options.width, false);
+                lines = self.arranged(layout, self.options.width, None);
             }
         }
         lines.iter().for_each(|line| self.line(line));
@@ -236,13 +240,29 @@ impl Page {
         }
     }
 
+    /// Widens the first column, which contains the names, if that makes the table shorter: what is left of the
+    /// terminal's width is not distributed otherwise.
+    fn widened(&self, layout: &Table<'_>, lines: Vec<String>) -> Vec<String> {
+        let widest = lines.iter().map(|line| width_of_row(line)).max().unwrap_or(0);
+        let left = self.options.width.saturating_sub(u16::try_from(widest).unwrap_or(u16::MAX));
+        // Nothing is wrapped, or arranging the table that often takes long.
+        if lines.len() <= layout.rows.len() + 3 || lines.len() > MOST_WIDENED {
+            return lines;
+        }
+        let wider =
+            (1..=left.min(MOST_ADDED)).map(|more| self.arranged(layout, self.options.width, Some(more)));
+        let fitting = wider
+            .filter(|wider| wider.iter().all(|line| width_of_row(line) <= usize::from(self.options.width)));
+        [lines].into_iter().chain(fitting).min_by_key(Vec::len).unwrap_or_default()
+    }
+
     fn shown(&self, rows: usize) -> usize {
         if self.options.all { rows } else { rows.min(ROWS) }
     }
 
-    /// Returns the lines of a table in a terminal of this width. With `whole_words`, words are not split, so
-    /// the table may become wider.
-    fn arranged(&self, layout: &Table<'_>, width: u16, whole_words: bool) -> Vec<String> {
+    /// Returns the lines of a table in a terminal of this width. With `whole_words`, words are not split, so the table may
+    /// become wider; the first column is wider than its words by this number.
+    fn arranged(&self, layout: &Table<'_>, width: u16, whole_words: Option<u16>) -> Vec<String> {
         let mut table = comfy_table::Table::new();
         table.load_style(style(layout.rules));
         let width = width.saturating_sub(u16::try_from(self.indent().len()).unwrap_or(0));
@@ -266,11 +286,12 @@ impl Page {
             column.set_padding((0, padding));
             if layout.columns[at].whole {
                 column.set_constraint(ColumnConstraint::ContentWidth);
-            } else if whole_words {
+            } else if let Some(more) = whole_words {
+                let more = if at == 0 { more } else { 0 };
                 let cells = shown.iter().filter_map(|row| row.get(at)).flat_map(|cell| &cell.lines);
                 let texts = layout.columns[at].title.iter().chain(cells);
                 let least = texts.map(|text| longest_piece(&plain(text))).max().unwrap_or(0);
-                let least = u16::try_from(least).unwrap_or(u16::MAX).saturating_add(padding);
+                let least = u16::try_from(least).unwrap_or(u16::MAX).saturating_add(padding + more);
                 column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(least)));
             }
         }
