@@ -226,8 +226,8 @@ pub fn compare_columns(args: &ColumnsRequest<'_>, terminal: &Terminal) -> Result
     let mut compared = Vec::new();
     // A false positive can occur in any column, so the columns share the error budget.
     let share = policy.alpha / (names.len() - 1) as f64;
-    for ((mut head, label), side) in loaded.zip(&names[1..]).zip(&sides[1..]) {
-        head.run.lints.extend(inputs::lost_files(&sides[0], side));
+    for (mut head, label) in loaded.zip(&names[1..]) {
+        head.run.lints.extend(inputs::lost_files(&base, &head));
         let mut policy = policy.clone();
         policy.alpha = share;
         let mut base = base.clone();

@@ -71,6 +71,8 @@ impl Input {
 #[derive(Debug, Clone)]
 pub struct LoadedRun {
     pub run: Run,
+    /// The files that contain its results.
+    pub files: Vec<String>,
     pub notes: Vec<String>,
     /// The policy that judged the run when it was measured. Only a run.json with both sides has one.
     pub recorded: Option<Recorded>,
@@ -114,17 +116,16 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<LoadedRun, 
     let mut session: Option<SessionOfFiles> = None;
     let (mut joined, mut sessions, mut unknown) = (0, Vec::new(), Vec::new());
     let (mut extensions, mut families) = (HashSet::new(), Numbered::default());
-    let (mut folders, mut empty_folders) = (HashSet::new(), HashSet::new());
+    let mut files = Vec::new();
     for input in inputs {
         let Some(mut run) = load_one(input, format)? else {
             unknown.push(&input.path);
-            empty_folders.extend(input.folder.as_deref());
             continue;
         };
         joined += 1;
         extensions.insert(Path::new(&input.path).extension());
         families.add(&input.path);
-        folders.extend(input.folder.as_deref());
+        files.push(input.path.clone());
         if inputs.len() > 1 {
             if run.session.take().is_some() {
                 forget_blocks(&mut run);
@@ -173,19 +174,16 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<LoadedRun, 
     } else if joined > 1 {
         notes.push(format!("{joined} files, each read as one session"));
     }
-    // A folder that is numbered like those with results is a session that failed.
-    let mut numbered = Numbered::default();
-    folders.iter().for_each(|folder| numbered.add(folder));
-    let is_session = |folder: &&str| !folders.contains(folder) && numbered.contains(folder);
-    if let Some(folder) = empty_folders.into_iter().find(is_session) {
-        return Err(CliError::input(format!("failed to find a result in {folder}"))
-            .hint("the other folders of this side have results: measure this session again, or leave its folder out"));
-    }
     for path in &unknown {
         let bytes = read_contents(path)?;
         if families.contains(path) || may_be_result(Path::new(path), ingest::content(&bytes), &extensions) {
             return Err(unreadable(&ingest::unrecognised(&bytes, path)));
         }
+    }
+    let others: Vec<&str> = unknown.iter().map(|path| path.as_str()).collect();
+    if let Some(log) = numbered::of_lost_run(&files, &others) {
+        return Err(CliError::input(format!("failed to find the result of the run that wrote {log}"))
+            .hint("the other runs of this side have results: measure this one again, or remove its files"));
     }
     if !unknown.is_empty() {
         notes.push(match unknown.len() {
@@ -193,7 +191,7 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<LoadedRun, 
             count => format!("{count} other files of the folder are not results and were left out"),
         });
     }
-    Ok(LoadedRun { run, notes, recorded: None })
+    Ok(LoadedRun { run, files, notes, recorded: None })
 }
 
 /// The files of one session. Most formats have one file per session; criterion has one per benchmark.
@@ -271,7 +269,6 @@ pub fn load_pair(
     if let ([both], []) = (base.as_slice(), head.as_slice()) {
         return load_both(both, format);
     }
-    let lost = lost_files(&base, &head);
     std::thread::scope(|scope| {
         // Reading takes most of the time when two large files are compared, so both sides are read at once.
         let load_base = || load_side(&base, format);
@@ -286,14 +283,14 @@ pub fn load_pair(
         };
         // If both sides fail, the base's error is reported, no matter which side was faster.
         let (base, mut head) = (base?, head?);
-        head.run.lints.extend(lost);
+        head.run.lints.extend(lost_files(&base, &head));
         Ok((base, head))
     })
 }
 
 /// The finding that head lacks some of base's numbered files.
-pub fn lost_files(base: &[Input], head: &[Input]) -> Option<Lint> {
-    let [base, head] = [base, head].map(|side| side.iter().map(Input::path).collect::<Vec<_>>());
+pub fn lost_files(base: &LoadedRun, head: &LoadedRun) -> Option<Lint> {
+    let [base, head] = [base, head].map(|side| side.files.iter().map(String::as_str).collect::<Vec<_>>());
     numbered::lost_files(&base, &head)
 }
 
@@ -349,7 +346,7 @@ pub fn load_both(input: &Input, format: Option<Format>) -> Result<(LoadedRun, Lo
     let file = complete(run_file(bytes, &input.path)?, &input.path)?;
     let recorded = recorded(&file);
     let (base, head) = both_sides(file, &input.path)?;
-    let loaded = |run, recorded| LoadedRun { run, notes: Vec::new(), recorded };
+    let loaded = |run, recorded| LoadedRun { run, files: Vec::new(), notes: Vec::new(), recorded };
     Ok((loaded(base, None), loaded(head, Some(recorded))))
 }
 

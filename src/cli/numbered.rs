@@ -1,6 +1,6 @@
 //! Files and folders of one side that a number tells apart, such as `head-07.json`.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
 use crate::model::{Lint, LintCode};
@@ -71,6 +71,36 @@ pub fn lost_files(base: &[&str], head: &[&str]) -> Option<Lint> {
         let more = if lost.len() > shown.len() { ", …" } else { "" };
         let detail = format!("no file has the number {}{more}, but base has these files", shown.join(", "));
         Lint::new(LintCode::IncompleteJoin, detail)
+    })
+}
+
+/// Returns a file that a run without a result seems to have left, such as `head/05.log` or `head/05/stderr.log` next to
+/// the results of other runs: its number is that of no result, and it lies among or directly after those that are.
+pub fn of_lost_run<'a>(results: &[String], others: &[&'a str]) -> Option<&'a str> {
+    let mut series: HashMap<String, BTreeSet<u64>> = HashMap::new();
+    for (family, number) in results.iter().flat_map(|path| runs(path)) {
+        series.entry(family).or_default().insert(number);
+    }
+    others.iter().copied().find(|path| {
+        runs(path).any(|(family, number)| {
+            let Some(known) = series.get(&family) else { return false };
+            let (first, last) = (known.first().copied(), known.last().copied());
+            let range = first.unwrap_or(0)..=last.unwrap_or(0).saturating_add(known.len() as u64);
+            range.contains(&number) && !known.contains(&number)
+        })
+    })
+}
+
+/// The numbers in the name of a file without its extensions, and in those of its folders, with what surrounds them.
+fn runs(path: &str) -> impl Iterator<Item = (String, u64)> {
+    let name = path.rfind('/').map_or(0, |at| at + 1);
+    let stem = path[name..].find('.').map_or(path.len(), |at| name + at);
+    let folders = path.match_indices('/').map(|(at, _)| at);
+    let places: Vec<&str> = folders.chain([stem]).map(|end| &path[..end]).collect();
+    places.into_iter().flat_map(|place| {
+        numbers(place)
+            .into_iter()
+            .filter_map(|at| Some((starred(place, &at), place[at.clone()].parse().ok()?)))
     })
 }
 
@@ -180,6 +210,21 @@ mod tests {
         ] {
             assert_eq!(lost(base, head), None, "{base:?} {head:?}");
         }
+    }
+
+    #[test]
+    fn a_log_whose_run_has_no_result_shows_that_the_run_failed() {
+        let lost = |results: &[&str], others: &[&'static str]| of_lost_run(&strings(results), others);
+        let files = ["h/r-01.json", "h/r-02.json", "h/r-04.json"];
+        assert_eq!(lost(&files, &["h/r-01.log", "h/r-03.stderr.log"]), Some("h/r-03.stderr.log"));
+        assert_eq!(lost(&files, &["h/r-05.log"]), Some("h/r-05.log"));
+        let folders = ["h/1/out.json", "h/2/out.json", "h/4/out.json"];
+        assert_eq!(lost(&folders, &["h/1/stderr.log", "h/3/stderr.log"]), Some("h/3/stderr.log"));
+        // Each run has a log, or the file belongs to none of them.
+        let logs =
+            ["h/r-01.log", "h/r-02.log", "h/r-04.log", "h/notes-3.txt", "h/r-00.log", "h/r-20261129.log"];
+        assert_eq!(lost(&files, &logs), None);
+        assert_eq!(lost(&["h/r-01.json"], &["h/r-03.log"]), None);
     }
 
     #[test]

@@ -287,12 +287,14 @@ impl Page {
             if layout.columns[at].whole {
                 column.set_constraint(ColumnConstraint::ContentWidth);
             } else if let Some(more) = whole_words {
-                let more = if at == 0 { more } else { 0 };
                 let cells = shown.iter().filter_map(|row| row.get(at)).flat_map(|cell| &cell.lines);
                 let texts = layout.columns[at].title.iter().chain(cells);
                 let least = texts.map(|text| longest_piece(&plain(text))).max().unwrap_or(0);
-                let least = u16::try_from(least).unwrap_or(u16::MAX).saturating_add(padding + more);
-                column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(least)));
+                let least = u16::try_from(least).unwrap_or(u16::MAX).saturating_add(padding);
+                column.set_constraint(match (at, more) {
+                    (0, 1..) => ColumnConstraint::Absolute(Width::Fixed(least.saturating_add(more))),
+                    _ => ColumnConstraint::LowerBoundary(Width::Fixed(least)),
+                });
             }
         }
         table.lines().map(|line| format!("{}{}", self.indent(), line.trim_end())).collect()
