@@ -339,7 +339,11 @@ fn a_numbered_folder_without_a_result_is_a_session_that_failed() {
     world.write("head/report/index.html", "<html></html>\n");
     world.write("head/3/log.txt", "error: could not compile `b`\n");
     let outcome = world.run(["compare", "base/*", "head/*"]).expect_code(21);
-    assert!(outcome.stderr.contains("failed to find the result of the run that wrote head/3/log.txt"), "{}", outcome.stderr);
+    assert!(
+        outcome.stderr.contains("failed to find the result of the run that wrote head/3/log.txt"),
+        "{}",
+        outcome.stderr
+    );
     std::fs::remove_dir_all(world.work().join("head/3")).unwrap();
     let outcome = world.run(["compare", "base/*", "head/*"]);
     assert_ne!(outcome.code, Some(21), "{}", outcome.stderr);

@@ -122,7 +122,7 @@ table! {
         "Several functions of one MLIR module instead of `function`: one benchmark each.";
     head "inputs": KeyPresence::Text("[]") => inputs: Vec<ModelInput> = Vec::new(), LINES,
         "One input per argument: an `.npy` file, a raw file with its type (`1x3xbf16=@x.bin`), values \
-        (`1x3xf32=1`), or \
+        (`1x3xf32=1`; `5` for an argument that is not a tensor), or \
              NumPy's random numbers (`1x3xf32=random(seed=42)`, also with `skip`, `scale` and `offset`). Exported \
              models provide their own. Inputs given here replace the seeded random ones of `.onnx` and the saved \
              ones of `.pt2`.";
@@ -489,7 +489,7 @@ fn input(view: ConfigView<'_, '_>, problems: &mut Collector) -> Option<ModelInpu
         problems.add(
             view.at(),
             format!(
-                "`inputs`: expected an `.npy` file, a raw one such as `1x3xf32=@x.bin` or a literal such as `1x3xf32=1`, \
+                "`inputs`: expected an `.npy` file, a raw one such as `1x3xf32=@x.bin`, a literal such as `1x3xf32=1` or a number, \
                  found `{}`",
                 shown(text)
             ),

@@ -106,9 +106,12 @@ pub(super) fn is_relative(path: &str) -> bool {
 /// IREE's 8-bit floating-point types.
 const FLOAT8: [&str; 4] = ["f8E4M3FN", "f8E4M3FNUZ", "f8E5M2", "f8E5M2FNUZ"];
 
-/// Returns true for an input in IREE's notation, such as `1x3x224x224xf32=1`, `f32=0.5` or `4xi64=1 2 3 4`.
-/// `@` is refused: it makes the tool read a file, whose content would not be part of any digest.
+/// Returns true for an input in IREE's notation, such as `1x3x224x224xf32=1`, `f32=0.5` or `4xi64=1 2 3 4`; a bare number
+/// is an argument that is not a tensor. `@` is refused: it makes the tool read a file, whose content would not be part of any digest.
 pub(super) fn is_literal_input(text: &str) -> bool {
+    if text.starts_with(|c: char| c.is_ascii_digit() || c == '-') && text.parse().is_ok_and(f64::is_finite) {
+        return true;
+    }
     let shape_and_type = text.split('=').next().unwrap_or_default();
     let mut parts = shape_and_type.split('x').collect::<Vec<_>>();
     let Some(element) = parts.pop() else { return false };

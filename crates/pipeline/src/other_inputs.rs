@@ -1,10 +1,12 @@
 //! Other inputs for a call that must not return a remembered result.
 //!
 //! The other inputs have the same types and shapes as the given ones, and values that a function should also
-//! accept. Floating-point numbers are halved and in reverse order, and every third one has the other sign; zeros become
-//! 0.5 and 8 in every second element. Integers may be indices, so they stay between zero and the largest one: they are in
-//! reverse order, every fourth one is replaced by the next, and sorted ones, which may be offsets, are rounded to even
-//! numbers and stay sorted. Inputs with equal elements don't get equal ones: those of input N begin with the Nth.
+//! accept. Floating-point numbers are in reverse order and halved, some of them twice, and some have the other sign; in an
+//! input of zeros, some become 0.5 or 8. Integers may be indices, so they stay between zero and the largest one: they are
+//! in reverse order, every fourth one is replaced by the next, some of equal ones are moved towards zero, and sorted
+//! ones, which may be offsets, are rounded to even numbers and stay sorted. Inputs with equal elements don't get equal
+//! ones: those of input N begin with the Nth. The changed elements have no period: otherwise, rows whose length it
+//! divides would stay equal, and a function that computes only one of them would not be noticed.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -87,6 +89,15 @@ fn other(
     Ok(Some((dtype, InputArg::File(file))))
 }
 
+/// Returns a number of 64 bits that only depends on the position, by the finalizer of SplitMix64 (Steele, Lea and Flood,
+/// "Fast splittable pseudorandom number generators", OOPSLA 2014).
+const fn drawn(position: usize) -> u64 {
+    let mut bits = (position as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
+}
+
 /// Reverses the elements, then moves as many to the end.
 fn reverse(elements: &mut [u8], size: usize, moved: usize) {
     elements.reverse();
@@ -104,17 +115,24 @@ fn change_floats(elements: &mut [u8], dtype: DType, number: usize, is_signed: bo
     let is_zero =
         elements.iter().enumerate().all(|(at, byte)| byte & !(u8::from((at + 1) % size == 0) << 7) == 0);
     if is_zero {
-        let seconds = elements.chunks_mut(size).step_by(2).enumerate();
-        seconds.for_each(|(at, element)| replace_zero(dtype, element, [-1, 3][at % 2]));
+        for (at, element) in elements.chunks_mut(size).enumerate() {
+            // The first two elements are different powers of two.
+            match if at < 2 { at as u64 } else { drawn(at) % 4 } {
+                0 => replace_zero(dtype, element, -1),
+                1 => replace_zero(dtype, element, 3),
+                _ => {}
+            }
+        }
         return !elements.is_empty();
     }
     let before = elements.to_vec();
     reverse(elements, size, number);
-    elements.chunks_mut(size).for_each(|element| halve(dtype, element));
-    if is_signed {
-        // The sign is the first bit of the last byte.
-        let thirds = elements.chunks_mut(size).skip(2).step_by(3);
-        thirds.filter_map(|element| element.last_mut()).for_each(|byte| *byte ^= 0x80);
+    for (at, element) in elements.chunks_mut(size).enumerate() {
+        let drawn = drawn(at);
+        (0..=drawn % 2).for_each(|_| halve(dtype, element));
+        // The sign is the first bit of the last byte. Most signs stay, because a norm needs a positive variance.
+        let is_turned = is_signed && drawn / 2 % 3 == 0;
+        element.last_mut().filter(|_| is_turned).into_iter().for_each(|byte| *byte ^= 0x80);
     }
     elements != before
 }
@@ -160,11 +178,14 @@ fn change_integers(elements: &mut [u8], dtype: DType, number: usize) -> bool {
     // A single zero stays, because it may be a position, of which there is no other.
     let is_zero = before.len() > size && before.iter().all(|byte| *byte == 0);
     let moved = |value: i64| if is_zero { 1 } else { towards_zero(value) };
+    // The first of equal elements is moved and the second stays.
     for first in [0, 1] {
         if elements != before {
             break;
         }
-        elements.chunks_mut(size).skip(first).step_by(2).for_each(|element| change(element, &moved));
+        let is_moved = |at: &usize| *at == first || *at > 1 && drawn(*at) % 2 == first as u64;
+        let moving = elements.chunks_mut(size).enumerate().filter(|(at, _)| is_moved(at));
+        moving.for_each(|(_, element)| change(element, &moved));
     }
     elements != before
 }
@@ -235,11 +256,11 @@ mod tests {
 
     #[test]
     fn floating_point_numbers_are_halved_and_reversed_and_zeros_replaced() {
-        assert_eq!(of_one("2x2xf32=[1 2][3 -4]"), [-2.0, 1.5, 1.0, 0.5]);
-        assert_eq!(of_one("3xbf16=1"), [0.5; 3]);
-        assert_eq!(of_one("2x2xf32=0 -0 0 0"), [0.5, 0.0, 8.0, 0.0]);
+        assert_eq!(of_one("2x2xf32=[1 2][3 -4]"), [-1.0, 1.5, 0.5, 0.5]);
+        assert_eq!(of_one("3xbf16=1"), [0.25, 0.5, 0.25]);
+        assert_eq!(of_one("2x2xf32=0 -0 0 0"), [0.5, 8.0, 0.0, 0.5]);
         for zeros in ["6xf32", "6xbf16=0", "6xf16", "6xf64=0 0 0 0 0 0"] {
-            assert_eq!(of_one(zeros), [0.5, 0.0, 8.0, 0.0, 0.5, 0.0], "{zeros}");
+            assert_eq!(of_one(zeros), [0.5, 8.0, 0.0, 0.5, 0.0, 0.0], "{zeros}");
         }
     }
 
@@ -248,17 +269,29 @@ mod tests {
         assert_eq!(of_one("4xi64=1,3,2,0"), [0.0, 2.0, 3.0, 1.0]);
         assert_eq!(of_one("5xi32=0 0 5 9 9"), [0.0, 0.0, 4.0, 8.0, 8.0]);
         assert_eq!(of_one("3xi32=0 2 4"), [0.0, 1.0, 3.0]);
-        assert_eq!(of_one("4xi32=7"), [6.0, 7.0, 6.0, 7.0]);
+        assert_eq!(of_one("4xi32=7"), [6.0, 7.0, 7.0, 6.0]);
         assert_eq!(of_one("3xi32=[0 7 0]"), [7.0, 7.0, 0.0]);
         assert_eq!(of_one("3xi8=-1 0 -1"), [0.0, 0.0, -1.0]);
         assert_eq!(of_one("3xsi8=1 2 3"), [2.0, 2.0, 1.0]);
         assert_eq!(of_one("1xui8=255"), [254.0]);
         assert_eq!(of_one("3xi64=9007199254740993"), [9_007_199_254_740_992.0; 3]);
-        assert_eq!(of_one("3xi64=0"), [1.0, 0.0, 1.0]);
+        assert_eq!(of_one("3xi64=0"), [1.0, 0.0, 0.0]);
         // A mask is not emptied.
         assert_eq!(of_one("4xi64=0 0 1 1"), [1.0, 1.0, 0.0, 0.0]);
         assert_eq!(of_one("3xi1=1 0 0"), [0.0, 0.0, 1.0]);
-        assert_eq!(of_one("4xi1=1"), [0.0, 1.0, 0.0, 1.0]);
+        assert_eq!(of_one("4xi1=1"), [0.0, 1.0, 1.0, 0.0]);
+    }
+
+    #[test]
+    fn equal_rows_of_any_length_become_different_ones() {
+        for shape in ["xf32=1", "xf32=0", "xbf16=-3", "xi32=7", "xi64=0", "xi1=1"] {
+            for length in [12, 16, 48, 97] {
+                let changed = of_one(&format!("8x{length}{shape}"));
+                let rows: Vec<&[f64]> = changed.chunks(length).collect();
+                let is_same = |at: usize| rows[..at].contains(&rows[at]);
+                assert!(!(1..rows.len()).any(is_same), "{length}{shape}: {rows:?}");
+            }
+        }
     }
 
     #[test]
@@ -269,9 +302,9 @@ mod tests {
         let signed = made(OtherValues::Signed);
         assert!(signed.has_less);
         let found: Vec<Vec<f64>> = signed.inputs.iter().map(values).collect();
-        assert_eq!(found, [[2.0, 1.5, -1.0, 0.5], [1.5, 1.0, -0.5, 2.0], [1.0, 1.0, 1.0, 3.0]]);
+        assert_eq!(found, [[-1.0, -1.5, -0.5, 0.5], [-0.75, -1.0, -0.25, 2.0], [1.0, 1.0, 1.0, 3.0]]);
         let all: Vec<Vec<f64>> = made(OtherValues::All).inputs.iter().map(values).collect();
-        assert_eq!(all, [[2.0, 1.5, 1.0, 0.5], [1.5, 1.0, 0.5, 2.0], [1.0, 1.0, 1.0, 3.0]]);
+        assert_eq!(all, [[1.0, 1.5, 0.5, 0.5], [0.75, 1.0, 0.25, 2.0], [1.0, 1.0, 1.0, 3.0]]);
     }
 
     #[test]
@@ -288,9 +321,12 @@ mod tests {
         let other = |inputs: &[InputArg], values| made(inputs, values, folder.path()).unwrap();
         let all = other(&inputs, OtherValues::All).unwrap();
         assert!(all.has_less);
-        assert_eq!((values(&all.inputs[0]), values(&all.inputs[1])), (vec![-1.5, 0.0, 0.5], vec![0.0, 2.0]));
+        assert_eq!(
+            (values(&all.inputs[0]), values(&all.inputs[1])),
+            (vec![-0.75, 0.0, 0.25], vec![0.0, 2.0])
+        );
         let floats = other(&inputs, OtherValues::FloatingPoint).unwrap();
-        assert_eq!((values(&floats.inputs[0]), &floats.inputs[1]), (vec![-1.5, 0.0, 0.5], &inputs[1]));
+        assert_eq!((values(&floats.inputs[0]), &floats.inputs[1]), (vec![-0.75, 0.0, 0.25], &inputs[1]));
         for alone in [&inputs[..1], &inputs[1..]] {
             assert!(!other(alone, OtherValues::All).unwrap().has_less);
         }

@@ -7,10 +7,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+use benchgate_config::{ParameterSource, Parameters};
 use benchgate_core::model::{
     Lint, LintCode, OutputCheck, SideName, Stage, Verification, VerifyCode, counted,
 };
-use benchgate_core::numerics::{self, Tensor, TensorFile, lacks_npy};
+use benchgate_core::numerics::{self, ParameterFill, Tensor, TensorFile, lacks_npy};
 use benchgate_core::record::{StageRecord, StageStatus};
 use benchgate_host::files::Scratch;
 use benchgate_host::process::{Command, Exit, Finished, Opened};
@@ -519,8 +520,19 @@ pub(super) fn compare_sides(sides: &mut [PreparedSide<'_>]) -> Result<(), Pipeli
         verification.against_base = numerics::against_base(&head, &base, &exact, &tolerances);
         let is_unreferenced = verification.code.has_no_reference() && verification.outputs.is_empty();
         let nothing = || base.is_empty() && head.is_empty() && !identical;
+        let made_of_zeros =
+            |weights: &Parameters| weights.source == ParameterSource::Made(ParameterFill::Zeros);
+        let parameters = &partner.planned.model.parameters;
+        let zeros = || verification.model_changed && parameters.iter().any(made_of_zeros);
         let vacuous = numerics::vacuous_base(&base, &tolerances).or_else(|| {
-            nothing().then(|| "the function returns nothing, so its work can't be verified".to_owned())
+            let why = match nothing() {
+                true => "the function returns nothing, so its work can't be verified",
+                false if zeros() => {
+                    "the model changed, and weights of `zeros()` hide every change next to them"
+                }
+                false => return None,
+            };
+            Some(why.to_owned())
         });
         if is_unreferenced && let Some(why) = vacuous {
             prepared.lints.push(Lint::new(LintCode::VacuousReference, why));
