@@ -223,6 +223,25 @@ fn a_head_is_judged_by_stored_sessions_of_the_command() {
 }
 
 #[test]
+fn a_debug_build_is_compared_with_stored_sessions_of_debug_builds() {
+    let world = World::new();
+    let debug = |build: &str| {
+        BENCH.replace(r#""context":{}"#, &format!(r#""context":{{"library_build_type":"{build}"}}"#))
+    };
+    world.write("bench.sh", debug("debug"));
+    world.write("benchgate.toml", CONFIG);
+    branch(&world.work());
+    world.run(["baseline", "update", "--measure"]).expect_code(0);
+    commit(&git2::Repository::open(world.work()).unwrap(), "night");
+    let differs = |outcome: &str| outcome.contains("benchmark library of");
+    let same = world.run(["gate", "--stored"]).stdout;
+    assert!(!differs(&same), "{same}");
+    world.write("bench.sh", debug("release"));
+    let other = world.run(["gate", "--stored"]).expect_code(11).stdout;
+    assert!(differs(&other), "{other}");
+}
+
+#[test]
 fn commands_are_split_over_machines_and_merged() {
     let world = World::new();
     world.write("bench.sh", BENCH);

@@ -32,9 +32,7 @@ pub fn of_context(context: &Context) -> Vec<Lint> {
         );
         lints.push(Lint::new(LintCode::HostOverloaded, detail));
     }
-    if is_debug(context) {
-        lints.push(Lint::new(LintCode::DebugBuild, "the benchmark library is a debug build"));
-    }
+    lints.extend(context.debug_build());
     if context.cpu_scaling_enabled == Some(true) {
         lints.push(Lint::new(LintCode::CpuScaling, "frequency scaling is enabled"));
     }
@@ -72,14 +70,10 @@ pub fn load_factor(context: &Context) -> f64 {
     load.zip(context.num_cpus).map_or(1.0, |(load, cpus)| (load / f64::from(cpus.max(1))).max(1.0))
 }
 
-fn is_debug(context: &Context) -> bool {
-    context.library_build_type.as_deref().is_some_and(|build| build.eq_ignore_ascii_case("debug"))
-}
-
 /// Returns the finding that one side was measured with a debug build and the other was not: the program was probably
 /// built like the library.
 fn other_build(base: &Run, head: &Run) -> Option<Lint> {
-    let side = match [base, head].map(|run| is_debug(&run.context)) {
+    let side = match [base, head].map(Run::is_debug_build) {
         [true, false] => SideName::Base,
         [false, true] => SideName::Head,
         _ => return None,

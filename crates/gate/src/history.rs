@@ -1,7 +1,7 @@
 //! Compares one session with the stored sessions of a baseline, which come from other days and possibly other
 //! chips, or with a reference toolchain that was measured in the same session.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use benchgate_core::model::{
     Anchor, Artifact, Benchmark, BenchmarkName, Lint, LintCode, Metric, MetricKind, MetricSeries, Outcome,
@@ -135,7 +135,7 @@ impl<'a> Sessions<'a> {
             Earlier::share_scale(rows);
             Earlier::share_shifts(rows);
         }
-        let oldest = oldest_qualities(sessions.earlier, head);
+        let oldest = oldest_qualities(sessions, head);
         Self { rows, earlier, best, oldest, common, anchor: head.anchor.as_ref() }
     }
 
@@ -246,17 +246,26 @@ fn costs<'a>(
 /// The number of the oldest sessions that show how right results were.
 const OLDEST: usize = 3;
 
-/// Joins the metrics of the oldest sessions that state how right results are. The newest ones move along with results
-/// that get a little worse every night.
-fn oldest_qualities<'a>(earlier: &'a [EarlierSessions], head: &Run) -> HashMap<&'a BenchmarkName, Benchmark> {
-    let mut days: Vec<&EarlierSessions> = earlier.iter().collect();
+/// Joins the metrics that state how right results are, each from the oldest sessions that have it. The newest ones move
+/// along with results that get a little worse every night.
+fn oldest_qualities<'a>(sessions: &StoredSessions<'a>, head: &Run) -> HashMap<&'a BenchmarkName, Benchmark> {
+    let mut days: Vec<&EarlierSessions> = sessions.earlier.iter().collect();
     days.sort_by(|one, two| one.since.cmp(&two.since));
-    let runs = days.into_iter().flat_map(|day| &day.runs).filter(|run| is_same_testbed(head, run));
+    // The sessions of several days overlap.
+    let mut known = HashSet::new();
+    let runs = days.into_iter().flat_map(|day| &day.runs).chain(sessions.good);
+    let runs = runs.filter(|run| is_same_testbed(head, run) && known.insert(run.origin.label.as_str()));
     let mut oldest: HashMap<&BenchmarkName, Benchmark> = HashMap::new();
-    for benchmark in runs.take(OLDEST).flat_map(|run| &run.benchmarks) {
+    let mut counts: HashMap<(&BenchmarkName, &str), usize> = HashMap::new();
+    for benchmark in runs.flat_map(|run| &run.benchmarks) {
         let joined = oldest.entry(&benchmark.name).or_insert_with(|| Benchmark::new(benchmark.name.as_str()));
         for series in benchmark.metrics.iter().filter(|series| accuracy::of_metric(&series.metric).is_some())
         {
+            let count = counts.entry((&benchmark.name, series.metric.name.as_ref())).or_default();
+            *count += 1;
+            if *count > OLDEST {
+                continue;
+            }
             let known = joined.metrics.iter_mut().find(|known| known.metric == series.metric);
             match (known.map(|known| &mut known.series), &series.series) {
                 (None, _) => joined.metrics.push(series.clone()),

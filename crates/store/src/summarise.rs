@@ -35,6 +35,8 @@ pub fn summarise(
         ..benchmark(record, words, &better)
     });
     let benchmarks = benchmarks.collect();
+    let mut lints = run.lints.clone();
+    lints.extend(words.context.debug_build());
     let mut file = BaselineFile {
         schema: BaselineSchema,
         benchgate: run.benchgate.clone(),
@@ -49,7 +51,7 @@ pub fn summarise(
         quarantine,
         metrics,
         benchmarks,
-        lints: run.lints.clone(),
+        lints,
     };
     file.seal();
     Some(file)

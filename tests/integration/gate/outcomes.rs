@@ -418,8 +418,10 @@ fn a_quality_that_gets_a_little_worse_every_night_is_compared_with_the_oldest_on
     let mut night = |label: &str, quality: f64| {
         let mut night = night_of_same_bytes(&mut random, label, 1e5);
         night.benchmarks[0].artifact = None;
-        let series = Series::Processes((0..12).map(|_| process(&[quality; 6], None)).collect());
-        night.benchmarks[0].metrics.push(MetricSeries { metric: accuracy.clone(), series });
+        if quality.is_finite() {
+            let series = Series::Processes((0..12).map(|_| process(&[quality; 6], None)).collect());
+            night.benchmarks[0].metrics.push(MetricSeries { metric: accuracy.clone(), series });
+        }
         night
     };
     let mut judge = |quality: fn(i32) -> f64| {
@@ -441,6 +443,9 @@ fn a_quality_that_gets_a_little_worse_every_night_is_compared_with_the_oldest_on
     assert_eq!(problem(|at| 0.9 * 1.002_f64.powi(at)), None);
     let found = problem(|at| 0.9 * 0.995_f64.powi(at)).unwrap();
     assert!(found.starts_with("gradually: `accuracy` 0.8"), "{found}");
+    // The number may be newer than the oldest sessions.
+    let added = |at: i32| if at < 3 { f64::NAN } else { 0.9 * 0.995_f64.powi(at) };
+    assert!(problem(added).is_some());
 }
 
 #[test]

@@ -11,7 +11,7 @@ use serde_with::skip_serializing_none;
 
 use super::benchmark::is_of_command;
 use super::number::{self, Number};
-use super::{Benchmark, BenchmarkName, Lint};
+use super::{Benchmark, BenchmarkName, Lint, LintCode};
 
 words! {
     /// Base or head.
@@ -67,6 +67,15 @@ pub struct Context {
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "number::list")]
     #[schemars(with = "Vec<Number>")]
     pub load_avg: Vec<f64>,
+}
+
+impl Context {
+    /// Returns the finding that the benchmark library, and thus probably the program, is a debug build. A baseline keeps
+    /// the finding, and not the context.
+    pub fn debug_build(&self) -> Option<Lint> {
+        let is_debug = self.library_build_type.as_deref()?.eq_ignore_ascii_case("debug");
+        is_debug.then(|| Lint::new(LintCode::DebugBuild, "the benchmark library is a debug build"))
+    }
 }
 
 /// The fingerprint of a machine: the facts that must be equal to compare two runs.
@@ -165,6 +174,12 @@ impl Run {
     /// Returns the benchmarks by their names.
     pub fn by_name(&self) -> HashMap<&BenchmarkName, &Benchmark> {
         self.benchmarks.iter().map(|benchmark| (&benchmark.name, benchmark)).collect()
+    }
+
+    /// Returns whether the run states that it was measured with a debug build.
+    pub fn is_debug_build(&self) -> bool {
+        self.context.debug_build().is_some()
+            || self.lints.iter().any(|lint| lint.code == LintCode::DebugBuild)
     }
 
     /// Returns what the run states about the program of a benchmark; empty if nothing.
