@@ -254,6 +254,10 @@ pub struct HistoryEstimate {
 /// the chip and the conditions of a few days, so many rows don't help.
 pub const ENOUGH_SESSIONS: usize = 5;
 
+/// Number of sessions from which the history of a row replaces the assumed spread if too few other rows have one. An
+/// assumed spread of 5 % that counts as much as four sessions would never let a suite of two steady rows pass.
+const ENOUGH_ALONE: usize = 10;
+
 /// Returns the effects of one session relative to its history: the prediction of a further session, whose
 /// variance is the spread between sessions plus the variance of their center. If the session joins the
 /// baseline (`storing`), a slowdown is over after two sessions at the earliest.
@@ -274,7 +278,8 @@ pub fn histories(rows: &[HistoryRow<'_>], storing: bool) -> Vec<Option<HistoryEs
             });
             let enough = row.stored.len() >= ENOUGH_SESSIONS && neighbors != ScalePrior::NONE;
             let assumed = ScalePrior { variance: row.assumed_sd * row.assumed_sd, df: ASSUMED_DF };
-            let few = || row.earlier.spread_before().unwrap_or(assumed);
+            let alone = if row.stored.len() < ENOUGH_ALONE { assumed } else { ScalePrior::NONE };
+            let few = || row.earlier.spread_before().unwrap_or(alone);
             let prior = if enough { neighbors } else { few() };
             let Some(fit) = fit(row.stored, prior) else {
                 // With one stored session, nothing else shows the spread, and it may have heavy tails.
@@ -331,6 +336,34 @@ mod tests {
         let row = HistoryRow { stored, slow: &[], earlier, now, assumed_sd, floor, tolerance };
         let found = histories(&[row], true).remove(0).unwrap();
         found.effect.p_above(floor) >= 0.05 && found.gradual.is_none() && found.unsettled.is_none()
+    }
+
+    #[test]
+    fn ten_steady_sessions_of_a_suite_of_one_row_decide() {
+        let (mut held, mut missed) = (0, 0);
+        let mut random = ChaCha8Rng::seed_from_u64(2);
+        for _ in 0..500 {
+            let nights: Vec<f64> = (0..11).map(|_| 0.002 * noise(&mut random)).collect();
+            let newest = NewestCosts::new(nights[..10].to_vec(), Vec::new(), nights[10]);
+            let earlier = &Earlier::new(Vec::new(), newest);
+            let judge = |now: f64| {
+                let (floor, tolerance, assumed_sd) = (0.00995, 0.02956, 0.05);
+                let row = HistoryRow {
+                    stored: &nights[..10],
+                    slow: &[],
+                    earlier,
+                    now,
+                    assumed_sd,
+                    floor,
+                    tolerance,
+                };
+                let effect = histories(&[row], true).remove(0).unwrap().effect;
+                (effect.upper(0.01) < tolerance, effect.p_above(floor) < 0.01)
+            };
+            held += usize::from(!judge(nights[10]).0 || judge(nights[10]).1);
+            missed += usize::from(!judge(nights[10] + 0.0488).1);
+        }
+        assert!(held <= 2 && missed <= 2, "{held} unchanged nights held, {missed} slower by 5 % missed");
     }
 
     #[test]
