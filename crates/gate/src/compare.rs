@@ -148,10 +148,12 @@ fn compared(
         lints.extend(unmatched.into_iter().map(|why| Lint::new(LintCode::UnmatchedLimit, why)));
     }
     let withholding = lints.iter().find(|lint| withholds_green(lint));
+    // Rows with numbers have no verdict then, and those that only have outputs need none.
+    let reported = lints.iter().find(|lint| lint.code == LintCode::ReportedProblem);
     let unwaivable = withholding.or_else(|| lints.iter().find(|lint| is_beyond_metrics(lint)));
     for row in &mut rows {
         rules::withhold(row);
-        withhold_green(row, withholding);
+        withhold_green(row, withholding.or(reported.filter(|_| row.metric.is_none())));
         waive(row, &rules, unwaivable);
         row.typical = row.values_to_show(ShownSides::of_row(row, &session));
     }

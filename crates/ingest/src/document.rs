@@ -8,8 +8,9 @@ use super::facts::{failure, is_message, is_remark, problem};
 use super::json_scan::{Scan, Scanner};
 use super::{BoxedFault, Format};
 
-/// Keys of the lists whose entries can state the outcome of a benchmark.
+/// Keys of the lists whose entries can state the outcome of a benchmark, and of objects in these.
 const ENTRIES: [&str; 2] = ["benchmarks", "results"];
+const STATS: &str = "stats";
 
 /// Words that the names of flags consist of that are true if a run was cut or its result is wrong.
 const CUT: &str = "timeout timedout interrupted cancelled canceled aborted killed truncated incomplete partial \
@@ -64,6 +65,8 @@ fn object(json: &mut Scanner<'_>, is_outermost: bool, found: &mut Vec<Lint>) -> 
     while let Some(key) = json.next_key(&mut first)? {
         if is_outermost && ENTRIES.contains(&key.as_ref()) && json.peek()? == b'[' {
             entries(json, found)?;
+        } else if !is_outermost && key == STATS && json.peek()? == b'{' {
+            object(json, false, found)?;
         } else {
             add(found, read_field(json, &key)?);
         }

@@ -115,6 +115,16 @@ pub(super) fn state(benchmark: &mut Benchmark, fields: &[Field]) {
     }
 }
 
+/// States those fields of an object of which the tool writes none, and whose names say how right the result is or how
+/// much work was done: a wrapper added them. Other fields may be those of a newer version of the tool.
+pub(super) fn state_results<'a>(
+    benchmark: &mut Benchmark,
+    others: impl IntoIterator<Item = (&'a String, &'a Value)>,
+) {
+    let results: Vec<Field> = of_json(others).into_iter().filter(|(name, _)| is_result(name)).collect();
+    state(benchmark, &results);
+}
+
 /// States whether the tool printed its last line about the benchmark. Some files never contain that line, but a side
 /// that lacks it while the other has it may come from a run that did not finish.
 pub(super) fn footer(benchmark: &mut Benchmark, is_printed: bool) {

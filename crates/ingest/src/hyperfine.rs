@@ -1,16 +1,21 @@
 //! hyperfine's `--export-json`. Every run of a command is a fresh process, which is the sampling unit.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 
 use benchgate_core::model::{Benchmark, Metric, Run, Stage, Summary};
 
 use super::build::{ByName, check_count, check_summary, fail, processes, summary};
 use super::json::{Value, parse};
-use super::{LineFault, build};
+use super::{LineFault, build, facts};
 
 #[derive(Deserialize)]
 struct HyperfineFile {
     results: Vec<HyperfineCommand>,
+    /// Fields that hyperfine doesn't write.
+    #[serde(flatten)]
+    others: BTreeMap<String, serde_json::Value>,
 }
 
 /// Times are in seconds.
@@ -29,7 +34,10 @@ struct HyperfineCommand {
     #[serde(default)]
     exit_codes: Vec<Option<i64>>,
     #[serde(default)]
-    parameters: std::collections::BTreeMap<String, serde_json::Value>,
+    parameters: BTreeMap<String, serde_json::Value>,
+    /// Fields that hyperfine doesn't write.
+    #[serde(flatten)]
+    others: BTreeMap<String, serde_json::Value>,
 }
 
 pub(super) fn read(text: &str) -> Result<Run, LineFault> {
@@ -39,7 +47,12 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     };
     build::check_runs(file.results.iter().map(runs).sum())?;
     let mut benchmarks = ByName::default();
-    file.results.into_iter().map(benchmark).for_each(|benchmark| benchmarks.push_once(benchmark));
+    for mut command in file.results {
+        let others = std::mem::take(&mut command.others);
+        let mut benchmark = benchmark(command);
+        facts::state_results(&mut benchmark, file.others.iter().chain(&others));
+        benchmarks.push_once(benchmark);
+    }
     Ok(Run { benchmarks: benchmarks.finish(), ..Run::default() })
 }
 

@@ -8,11 +8,11 @@ use benchgate_core::model::{
     Benchmark, Better, ENVIRONMENT, Lint, LintCode, Metric, Run, Stage, Summary, Unit,
 };
 
-use super::LineFault;
 use super::build::{
     ByName, check_count, check_summary, contradict, direction, fail, own_metric, own_unit, processes, summary,
 };
 use super::json::{Value, parse, unique_entries};
+use super::{LineFault, facts};
 
 #[derive(Deserialize)]
 struct JmhEntry {
@@ -50,6 +50,9 @@ struct JmhEntry {
     /// Values of profilers (`-prof gc`), and of the methods of a benchmark group.
     #[serde(default, rename = "secondaryMetrics", deserialize_with = "unique_entries")]
     secondary: Vec<(String, JmhScore)>,
+    /// Fields that JMH doesn't write, and its version.
+    #[serde(flatten)]
+    others: BTreeMap<String, serde_json::Value>,
 }
 
 #[derive(Deserialize)]
@@ -71,7 +74,12 @@ struct JmhScore {
 pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     let file: Vec<JmhEntry> = parse(text)?;
     let mut benchmarks = ByName::default();
-    file.into_iter().map(benchmark).for_each(|benchmark| benchmarks.push_once(benchmark));
+    for mut entry in file {
+        let others = std::mem::take(&mut entry.others);
+        let mut benchmark = benchmark(entry);
+        facts::state_results(&mut benchmark, &others);
+        benchmarks.push_once(benchmark);
+    }
     Ok(Run { benchmarks: benchmarks.finish(), ..Run::default() })
 }
 

@@ -121,8 +121,26 @@ const PROBLEMS: &[&str] = &[
     "verify failed",
     "verification unsuccessful",
     "not verified",
-    "mismatch at",
-    "mismatch:",
+    "mismatch",
+    "wrong answer",
+    "check failed",
+    "command failed",
+    "comparison failed",
+    "skipping verification",
+    "verification skipped",
+    "sigsegv",
+    "terminate called",
+    "loss: nan",
+    "loss=nan",
+    "not ok ",
+    "❌",
+    "fallback path",
+    "no device",
+    "cuda not available",
+    "cuda is not available",
+    "unknown command line argument",
+    "no function named",
+    "ran 0 ",
     "differs from reference",
     "differs from the reference",
     "differs from expected",
@@ -166,7 +184,7 @@ const PROBLEMS: &[&str] = &[
     "no benchmarks matched",
     "failed to match any benchmarks",
     "0 items processed",
-    "processed 0 items",
+    "processed 0 ",
     "not implemented",
     "unimplemented",
     "aborting",
@@ -324,9 +342,12 @@ pub(super) fn stated_problem(line: &str) -> Option<&'static str> {
             lower.split_whitespace().map(|word| word.trim_matches([',', ';', '.', '(', ')'])).collect();
         // In `PASSED 10 FAILED 0`, the number follows its name.
         let is_named = |at: usize| words.get(at + 2).is_some_and(|next| is_number(next));
-        let mut pairs = words.windows(2).enumerate();
-        let failed =
-            pairs.any(|(at, two)| two[1] == "failed" && is_number(two[0]) && two[0] != "0" && !is_named(at));
+        // `3 failed`, `3 tests failed`
+        let failed = words.windows(2).enumerate().any(|(at, two)| {
+            let is_noun = ["tests", "cases", "checks", "outputs"].contains(&two[1]);
+            let said = if is_noun { words.get(at + 2) } else { words.get(at + 1) };
+            said == Some(&"failed") && is_number(two[0]) && two[0] != "0" && !is_named(at)
+        });
         failed.then_some("failed")
     };
     marks.copied().or_else(said).or_else(begun).or_else(counted).or_else(of_glog)

@@ -18,6 +18,9 @@ struct PytestBenchmarkFile {
     commit_info: Option<Commit>,
     benchmarks: Vec<PytestBenchmarkEntry>,
     datetime: Option<String>,
+    /// Fields that pytest-benchmark doesn't write, and its version.
+    #[serde(flatten)]
+    others: BTreeMap<String, serde_json::Value>,
 }
 
 #[derive(Deserialize)]
@@ -109,6 +112,9 @@ struct PytestBenchmarkEntry {
     #[serde(default)]
     has_error: bool,
     stats: Option<Stats>,
+    /// Fields that pytest-benchmark doesn't write.
+    #[serde(flatten)]
+    others: BTreeMap<String, serde_json::Value>,
 }
 
 #[derive(Deserialize)]
@@ -141,7 +147,8 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     let own = file.machine_info.as_ref().map(|machine| facts::of_json(&machine.own)).unwrap_or_default();
     let own = facts::shared(own).map_err(|what| line_fault(1, what))?;
     let mut benchmarks = ByName::default();
-    for entry in file.benchmarks {
+    for mut entry in file.benchmarks {
+        let others = std::mem::take(&mut entry.others);
         let mut stated = facts::of_json(&entry.extra_info);
         stated.extend(own.iter().cloned());
         // Values that JSON can't express are printed with their address.
@@ -157,6 +164,7 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
         benchmark.labels.extend(arguments);
         benchmark.labels.insert("arguments".to_owned(), names);
         facts::state(&mut benchmark, &stated);
+        facts::state_results(&mut benchmark, file.others.iter().chain(&others));
         benchmark.labels.extend(environment.clone());
         benchmarks.push_once(benchmark);
     }

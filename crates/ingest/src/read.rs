@@ -108,7 +108,7 @@ pub fn read(bytes: &[u8], format: Format, label: &str) -> Result<Run, IngestErro
         // The reader of transcripts assigns errors to functions itself.
         run.lints.extend(crash(text()?, format != Format::IreeRunModule));
     }
-    if is_log(format) && format != Format::IreeRunModule {
+    if is_log(format) {
         run.lints.extend(problems(text()?));
     }
     run.origin = Origin::new(format.into(), label);

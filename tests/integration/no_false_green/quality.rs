@@ -12,7 +12,7 @@ type Stated<'a> = Option<(&'a str, f64)>;
 /// Returns a file that states the value next to its times, which differ a little from seed to seed.
 type File = fn(Stated<'_>, usize) -> String;
 
-const FORMATS: [(&str, File); 11] = [
+const FORMATS: [(&str, File); 14] = [
     ("google-benchmark-json", google),
     ("google-benchmark-console", console),
     ("benchfmt", go),
@@ -24,6 +24,9 @@ const FORMATS: [(&str, File); 11] = [
     ("pytest-benchmark-json", pytest),
     ("compile-benchmark-json", compile),
     ("latency-csv", csv),
+    ("hyperfine-json", hyperfine),
+    ("hyperfine-json", hyperfine_document),
+    ("results-jsonl", experiment),
 ];
 
 fn times(seed: usize) -> Vec<f64> {
@@ -117,6 +120,23 @@ fn csv(stated: Stated<'_>, seed: usize) -> String {
     let row = |time: f64| format!("2026-05-01,m,cpu,{time:.6}{value}\n");
     let rows: String = times(seed).into_iter().map(row).collect();
     format!("timestamp,model,device,time{name}\n{rows}")
+}
+
+fn hyperfine(stated: Stated<'_>, seed: usize) -> String {
+    let times = times(seed);
+    let command = json!({"command": "a", "mean": times.iter().sum::<f64>() / 12.0, "times": times, "exit_codes": vec![0; 12]});
+    json!({"results": [with(command, stated, Value::from)]}).to_string()
+}
+
+fn hyperfine_document(stated: Stated<'_>, seed: usize) -> String {
+    let document = serde_json::from_str(&hyperfine(None, seed)).unwrap();
+    with(document, stated, Value::from).to_string()
+}
+
+fn experiment(stated: Stated<'_>, seed: usize) -> String {
+    let line = json!({"model": {"suite_name": "s", "model_name": "m"}, "experiment": {"accelerator": "cuda", "accelerator_model": "A"},
+        "metrics": {"total_time": times(seed)}, "repeat": 12, "iterations_per_run": 1, "warmup_repetitions": 0});
+    with(line, stated, Value::from).to_string() + "\n"
 }
 
 fn compared((format, file): (&str, File), base: Stated<'_>, head: Stated<'_>) -> Outcome {

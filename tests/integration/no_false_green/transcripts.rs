@@ -38,10 +38,13 @@ fn every_call_of_a_function_is_compared_and_each_result_by_its_number() {
         ("a wrong second file", vec![right.clone(), right.clone()], vec![right.clone(), wrong]),
         ("zeros", vec![call("0 0 0 0")], vec![call("0 0 0 0")]),
         ("a constant", vec![call("2 2 2 2")], vec![call("2 2 2 2")]),
+        ("a problem", vec![right.clone()], vec![format!("{right}comparison failed\n")]),
+        ("another device", vec![right.clone()], vec![format!("{right}falling back to local-task\n")]),
+        ("failed tests", vec![right.clone()], vec![format!("{right}3 tests failed\n")]),
     ] {
         greens.check(case, &compared(&base, &head));
     }
-    greens.none(7);
+    greens.none(10);
     compared(&[right.repeat(2)], &[right.repeat(2)]).expect_code(0);
     compared(&[right.clone(), right.clone()], &[right.clone(), right.clone()]).expect_code(0);
     compared(&[results([0, 1])], &[results([0, 1])]).expect_code(0);

@@ -158,9 +158,12 @@ fn whole(command: &PreparedCommand, finished: &Finished) -> Result<CommandOutput
     if busy > 0.0 {
         samples.insert(Metric::CPU_TIME.name.into_owned(), vec![busy]);
     }
+    // A program that failed without an error prints nothing, and base's text shows that it should print something.
+    let is_silent = finished.stdout.trim_ascii().is_empty();
+    let said = if is_silent { "nothing" } else { "text" };
     let row = PrintedRow {
         name: command.spec.name.clone(),
-        labels: BTreeMap::new(),
+        labels: BTreeMap::from([("standard output".to_owned(), said.to_owned())]),
         outcome: OutcomeRecord::from(&Outcome::Ok),
         lints: Vec::new(),
         iterations: None,
