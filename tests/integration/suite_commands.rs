@@ -87,7 +87,16 @@ fn a_command_whose_output_has_no_known_format_is_timed_as_a_whole_with_a_note() 
 #[test]
 fn a_command_that_prints_the_time_of_an_operation_in_no_known_format_is_not_timed_as_a_whole() {
     let world = World::new();
-    for line in ["MyBench.sort  avgt  4  6.948 ± 0.012  us/op", "| 1.3 ns/iter | x |", "done: 12.5 ops/s."] {
+    for line in [
+        "MyBench.sort  avgt  4  6.948 ± 0.012  us/op",
+        "| 1.3 ns/iter | x |",
+        "done: 12.5 ops/s.",
+        "Requests/sec:   1234.56",
+        "[I] Throughput: 812.3 qps",
+        "eval time = 12.3 ms (  0.42 ms per token,  2380.95 tokens per second)",
+        "Samples per second: 1200",
+        "{\"name\": \"a\", \"throughput\": {\"mean\": 3}}",
+    ] {
         world.write("bench.sh", format!("echo '{line}'\n"));
         world.write("benchgate.toml", CONFIG.replace("format = \"google-benchmark-json\"\n", ""));
         world.run(["run"]).expect_code(20);

@@ -3,7 +3,7 @@
 
 use serde::de::IgnoredAny;
 
-use benchgate_core::model::without_colors;
+use benchgate_core::model::{is_in, without_colors};
 
 use super::json_scan::Scanner;
 use super::logs::crash;
@@ -251,22 +251,43 @@ pub fn content(bytes: &[u8]) -> FileContent {
     }
 }
 
-/// Returns the words with which a program that measures itself states the time of an operation: `us/op`, `ops/s`.
+/// Returns the words with which a program that measures itself states the time of an operation or a rate: `us/op`,
+/// `requests/s`, `ms per token`, `qps`.
 pub fn time_of_an_operation(text: &str) -> Option<&str> {
-    const UNITS: [&str; 7] = ["s", "sec", "ms", "us", "µs", "μs", "ns"];
-    const OPERATIONS: [&str; 7] = ["op", "ops", "iter", "iters", "iteration", "iterations", "call"];
-    /// Headings of the tables of pytest-benchmark and hyperfine.
-    const HEADINGS: [&str; 2] = ["Name (time in", "Time (mean ± "];
+    const UNITS: &str = "s sec secs second ms us µs μs ns";
+    const OPERATIONS: &str =
+        "op ops iter iters iteration iterations call calls request requests token tokens";
+    const RATES: &str = "qps rps fps iops tok/s it/s";
+    /// Headings of the tables of pytest-benchmark, hyperfine and divan.
+    const HEADINGS: [&str; 3] = ["Name (time in", "Time (mean ± ", "│ slowest"];
+    /// Times in the output of programs that run for a fixed duration.
+    const LATENCIES: [&str; 4] =
+        ["http_req_duration", "Latency Distribution", "\"latency\":", "\"throughput\":"];
+    let is_noun = |word: &str| word.len() > 1 && word.chars().all(|c| c.is_alphabetic() || c == '_');
     let states_time = |word: &&str| {
-        let Some((one, other)) = word.split_once('/') else { return false };
-        // A program with a fixed amount of work may log iterations per second.
-        let is_rate = ["op", "ops"].contains(&one) && UNITS.contains(&other);
-        UNITS.contains(&one) && OPERATIONS.contains(&other) || is_rate
+        let lower = word.to_lowercase();
+        let Some((one, other)) = lower.split_once('/') else { return is_in(RATES, &lower) };
+        is_in(UNITS, one) && is_in(OPERATIONS, other)
+            || is_in(UNITS, other) && !is_in(UNITS, one) && is_noun(one)
+            || is_in(RATES, &lower)
     };
     let words = text.split(|c: char| !(c.is_alphanumeric() || c == '/' || c == '_' || c == '.'));
     let mut words = words
         .map(|word| word.trim_end_matches('.').trim_start_matches(|c: char| c.is_ascii_digit() || c == '.'));
-    words.find(states_time).or_else(|| HEADINGS.into_iter().find(|heading| text.contains(heading)))
+    // `0.12 ms per token`, `Samples per second: 1200`
+    let per = || {
+        text.lines().find_map(|line| {
+            let (before, after) = line.split_once(" per ")?;
+            let words = |text: &str| -> Vec<String> {
+                text.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase).collect()
+            };
+            let (one, other) = (words(before).pop()?, words(after).into_iter().next()?);
+            let is_time = is_in(UNITS, &one) && is_in(OPERATIONS, &other);
+            (is_time || is_in(UNITS, &other) && !is_in(UNITS, &one) && is_noun(&one)).then(|| line.trim())
+        })
+    };
+    let named = || HEADINGS.into_iter().chain(LATENCIES).find(|known| text.contains(known));
+    words.find(states_time).or_else(per).or_else(named)
 }
 
 /// The kind of a file that is not a result, as far as its bytes show it.

@@ -15,7 +15,7 @@ use benchgate_host::process::{Exit, Finished};
 use benchgate_ingest::{self, FileContent, Format};
 
 use super::super::compile::failure;
-use super::{CommandRows, PreparedCommand, Printed, PrintedRow, PrintedStatistic};
+use super::{PreparedCommand, Printed, PrintedRow, PrintedStatistic};
 
 /// Measurements of a process of a command.
 #[derive(Debug)]
@@ -134,8 +134,7 @@ fn unread(command: &PreparedCommand, finished: &Finished, bytes: &[u8]) -> Resul
         ));
     }
     let mut output = whole(command, finished)?;
-    // `pair` says in its report that it timed whole processes.
-    if command.rows == CommandRows::BelowCommand && !bytes.trim_ascii().is_empty() {
+    if !bytes.trim_ascii().is_empty() {
         let lint = Lint::new(LintCode::UnreadOutput, "the output has no known format");
         output.printed.rows.iter_mut().for_each(|row| row.lints.push(lint.clone()));
     }
