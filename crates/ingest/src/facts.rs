@@ -314,70 +314,6 @@ fn incomplete(lower: &str) -> Option<&str> {
     (is_verdict && right.parse::<u64>().ok()? < all.parse().ok()?).then(|| lower.trim())
 }
 
-/// Units in labels; a measurement may change its unit.
-const LABEL_UNITS: &str = "kb mb gb tb kib mib gib tib flop kflop mflop gflop tflop flops kflops mflops gflops tflops \
-    op kop mop gop ops kops mops gops hz khz mhz ghz";
-
-/// Size from which a dimension in a label is not that of a tile.
-const LARGER_THAN_TILES: u64 = 512;
-
-/// Returns the words of a label that are equal in all runs of one experiment: its numbers, units, versions, hashes and
-/// paths are left out, but not shapes such as `8x512x512`.
-pub(super) fn label_words(label: &str) -> String {
-    let is_kept = |word: &String| {
-        let rest = word.strip_prefix('v').unwrap_or(word);
-        // `git describe` puts a `g` before the hash.
-        let hash = word.strip_prefix('g').unwrap_or(word);
-        let is_hash = hash.len() > 6 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let is_unit = time_unit(word).is_some() || is_in(LABEL_UNITS, word);
-        let is_size = |size: &str| !size.is_empty() && size.bytes().all(|byte| byte.is_ascii_digit());
-        // Two small numbers may be the size of a tile, which the compiler chooses, and `0x…` is an address.
-        let is_large = |size: &str| size.parse().is_ok_and(|size: u64| size >= LARGER_THAN_TILES);
-        let is_shape = word.split('x').all(is_size)
-            && (word.split('x').count() > 2
-                || !word.starts_with("0x") && word.contains('x') && word.split('x').any(is_large));
-        is_shape || !rest.starts_with(|c: char| c.is_ascii_digit()) && word.len() > 1 && !is_hash && !is_unit
-    };
-    let texts = label.split_whitespace().filter(|text| !is_place(text));
-    let kept = texts.flat_map(|text| {
-        // A checksum looks like the hash of a version.
-        let is_checksum = text.split_once(['=', ':']).is_some_and(|(name, _)| states_checksum(name));
-        words(text).into_iter().map(str::to_lowercase).filter(move |word| is_checksum || is_kept(word))
-    });
-    kept.collect::<Vec<_>>().join(" ")
-}
-
-/// Returns whether a name states a checksum of results, and not the hash of a commit or a build.
-fn states_checksum(name: &str) -> bool {
-    let lower = name_words(name);
-    let of_source = "git commit build source src repo code head rev revision tree version binary";
-    Quality::of_name(name) == Some(Quality::Checksum)
-        && !matches!(words(&lower).as_slice(), ["hash"])
-        && !words(&lower).iter().any(|word| is_in(of_source, word))
-}
-
-/// Returns the numbers in a label that state how right the result is, or how much work is done: `accuracy 0.93`,
-/// `err=1e-6`, `batch=64`.
-pub(super) fn label_quality(label: &str) -> Vec<(String, f64)> {
-    let texts: Vec<&str> = label
-        .split(|c: char| c.is_whitespace() || "=:,;()".contains(c))
-        .filter(|text| !text.is_empty())
-        .collect();
-    let stated = |name: &str, value: &str| Quality::of_name(name).and_then(|_| number(value));
-    let is_assigned = |at: usize| {
-        let place = |text: &str| text.as_ptr() as usize - label.as_ptr() as usize;
-        let between = &label[place(texts[at]) + texts[at].len()..place(texts[at + 1])];
-        // In `1000 images 12 ms`, the number after the word is not its own.
-        let is_counted = || at.checked_sub(1).is_some_and(|before| number(texts[before]).is_some());
-        Quality::of_name(texts[at]) != Some(Quality::Work)
-            || between.contains(['=', ':'])
-            || texts[at].contains('_')
-            || between.trim().is_empty() && !is_counted()
-    };
-    let assigned = (0..texts.len().saturating_sub(1)).filter(|at| is_assigned(*at));
-    assigned.filter_map(|at| Some((texts[at].to_owned(), stated(texts[at], texts[at + 1])?))).collect()
-}
-
 /// Returns the first word of a lower-case text that denies success, except in `no errors`, `0 failed`, `errors: 0`
 /// and `error: 1.5e-7`.
 fn denial(lower: &str) -> Option<&str> {
@@ -516,7 +452,7 @@ fn is_version(name: &str) -> bool {
 const COMPILER: &str = "compiler toolchain cc cxx gcc clang rustc nvcc pgo goexperiment cflags cxxflags ldflags rustflags flags id name";
 
 /// Returns a value as a number, if it is one; `76.1 %` is one too.
-fn number(value: &str) -> Option<f64> {
+pub(super) fn number(value: &str) -> Option<f64> {
     value.trim().trim_end_matches('%').trim_end().parse().ok().filter(|number: &f64| number.is_finite())
 }
 
@@ -531,7 +467,7 @@ fn is_absent(value: &str) -> bool {
 }
 
 /// Returns whether a value is a path, an address or a date.
-fn is_place(value: &str) -> bool {
+pub(super) fn is_place(value: &str) -> bool {
     let value = value.trim();
     let is_date = value.len() >= 10
         && value.bytes().take(10).enumerate().all(|(at, byte)| match at {

@@ -21,6 +21,7 @@ mod jmh;
 mod join;
 mod json;
 mod json_scan;
+mod labels;
 mod latency_csv;
 mod logs;
 mod nvbench;

@@ -96,6 +96,20 @@ fn no_label_that_denies_a_result_or_names_another_experiment_is_green() {
         ("accuracy 0.93", "accuracy 0.41"),
         ("err=1e-6", "err=3.0"),
         ("AVX512 64 KiB", "SSE2 64 KiB"),
+        ("", "correct=false"),
+        ("", "correct: False"),
+        ("", "passed=0"),
+        ("", "exit_code=139"),
+        ("", "signal=SIGSEGV"),
+        ("", "exception=RuntimeError: x"),
+        ("", "timed_out=true"),
+        ("", "512 mismatches"),
+        ("12 passed", "3 passed"),
+        ("0 mismatches", "512 mismatches"),
+        ("93% accuracy", "41% accuracy"),
+        ("verified", ""),
+        ("PASS", ""),
+        ("md5=d41d8cd98f00b204", "md5=0cc175b9c0f1b6a8"),
     ];
     for (base, head) in edits {
         greens.check(&format!("`{base}` becomes `{head}`"), &compared(&labeled(base, 0), &labeled(head, 3)));
@@ -118,6 +132,11 @@ fn labels_that_measure_or_number_change_nothing() {
         ("accuracy 0.93", "accuracy 0.931"),
         ("fp32", ""),
         ("", "fp32"),
+        ("verified 12 ms", "verified 11 ms"),
+        ("1000 images, 12 ms", "1000 images, 13 ms"),
+        ("pass 3 of 4: fast path", "pass 3 of 4: fast path"),
+        ("tile=32x64 unroll: 4", "tile=64x64 unroll: 8"),
+        ("", "tile=64x64 status=ok"),
     ] {
         let outcome = compared(&labeled(base, 0), &labeled(head, 3));
         assert_eq!(outcome.code, Some(0), "`{base}`, `{head}`: {}", outcome.said());

@@ -299,7 +299,7 @@ const SCORES: &str = "accuracy score scores psnr snr sqnr sdr sisdr sisnr f1 ble
     successes succeeded successful ok valid validated verified correct match matches matched agreement exactmatch em \
     pass1 pass5 pass10 passat1 passat5 passat10 passrate winrate solverate reward fidelity quality completeness \
     loglikelihood logprob mmlu gsm8k hellaswag humaneval winogrande truthfulqa mbpp allclose converged";
-const CHECKSUMS: &str = "checksum checksums crc crc32 digest";
+const CHECKSUMS: &str = "checksum checksums crc crc32 crc64 digest md5 sha1 sha256";
 
 /// Names of numbers that determine how much work is done. `size`, `bytes`, `count`, `nodes`, `ops`, `steps`, `calls`,
 /// `flops`, `depth`, `queries`, `messages`, `blocks` and `nnz` are missing, because they also name results that an

@@ -18,8 +18,9 @@ use super::counters::{MAX_COUNTERS, counter_metric, reported_counter, unusable_c
 use super::json::StatedLabels;
 use super::summaries::{Aggregate, Instance, StatedRepetitions, Statistic, summarise};
 use crate::build::{agree, has_room};
-use crate::facts::{failure, label_quality, label_words, problem, state_quality};
+use crate::facts::state_quality;
 use crate::join::{LABEL_WORDS, SEVERAL_LABELS};
+use crate::labels;
 use crate::rounding::rounded;
 use crate::text::cut_line;
 
@@ -453,9 +454,9 @@ impl Family {
     fn says_failed(&mut self, row: &mut GoogleBenchmarkRow<'_>) -> bool {
         let label = row.label.take().filter(|label| self.label.as_deref() != Some(label.as_ref()));
         if let Some(label) = label {
-            row.error = row.error.take().or_else(|| failure("label", &label).map(Cow::Owned));
-            self.problem = self.problem.take().or_else(|| problem("label", &label));
-            let words = label_words(&label);
+            row.error = row.error.take().or_else(|| labels::failure(&label).map(Cow::Owned));
+            self.problem = self.problem.take().or_else(|| labels::problem(&label));
+            let words = labels::fixed_words(&label);
             let is_other = self.label_words.as_ref().is_some_and(|known| *known != words);
             self.label_words = Some(if is_other { SEVERAL_LABELS.to_owned() } else { words });
             self.label.get_or_insert(label.into_owned());
@@ -517,7 +518,7 @@ impl Family {
         } else {
             summarise(&mut benchmark, &self.aggregates);
         }
-        for (name, value) in self.label.iter().flat_map(|label| label_quality(label)) {
+        for (name, value) in self.label.iter().flat_map(|label| labels::quality(label)) {
             state_quality(&mut benchmark, &name, vec![value]);
         }
         benchmark

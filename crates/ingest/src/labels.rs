@@ -1,0 +1,133 @@
+//! Labels of Google Benchmark: free text in which a program says how it ran and how right the result is.
+
+use serde_json::Value;
+
+use benchgate_core::model::{Lint, LintCode, Quality, is_in, name_words, words};
+
+use super::build::time_unit;
+use super::facts::{self, is_place, number};
+use super::{document, logs::stated_problem};
+
+/// Units in labels; a measurement may change its unit.
+const LABEL_UNITS: &str = "kb mb gb tb kib mib gib tib flop kflop mflop gflop tflop flops kflops mflops gflops tflops \
+    op kop mop gop ops kops mops gops hz khz mhz ghz";
+
+/// Size from which a dimension in a label is not that of a tile.
+const LARGER_THAN_TILES: u64 = 512;
+
+/// Returns the words of a label that are equal in all runs of one experiment: its numbers, units, versions, hashes and
+/// paths are left out, but not shapes such as `8x512x512`.
+pub(super) fn fixed_words(label: &str) -> String {
+    let is_kept = |word: &String| {
+        let rest = word.strip_prefix('v').unwrap_or(word);
+        // `git describe` puts a `g` before the hash.
+        let hash = word.strip_prefix('g').unwrap_or(word);
+        let is_hash = hash.len() > 6 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let is_unit = time_unit(word).is_some() || is_in(LABEL_UNITS, word);
+        let is_size = |size: &str| !size.is_empty() && size.bytes().all(|byte| byte.is_ascii_digit());
+        // Two small numbers may be the size of a tile, which the compiler chooses, and `0x…` is an address.
+        let is_large = |size: &str| size.parse().is_ok_and(|size: u64| size >= LARGER_THAN_TILES);
+        let is_shape = word.split('x').all(is_size)
+            && (word.split('x').count() > 2
+                || !word.starts_with("0x") && word.contains('x') && word.split('x').any(is_large));
+        is_shape || !rest.starts_with(|c: char| c.is_ascii_digit()) && word.len() > 1 && !is_hash && !is_unit
+    };
+    let texts = label.split_whitespace().filter(|text| !is_place(text));
+    let kept = texts.flat_map(|text| {
+        // A checksum looks like the hash of a version.
+        let is_checksum = text.split_once(['=', ':']).is_some_and(|(name, _)| states_checksum(name));
+        words(text).into_iter().map(str::to_lowercase).filter(move |word| is_checksum || is_kept(word))
+    });
+    kept.collect::<Vec<_>>().join(" ")
+}
+
+/// Returns whether a name states a checksum of results, and not the hash of a commit or a build.
+fn states_checksum(name: &str) -> bool {
+    let lower = name_words(name);
+    let of_source = "git commit build source src repo code head rev revision tree version binary";
+    Quality::of_name(name) == Some(Quality::Checksum)
+        && !matches!(words(&lower).as_slice(), ["hash"])
+        && !words(&lower).iter().any(|word| is_in(of_source, word))
+}
+
+/// Returns the numbers in a label that state how right the result is, or how much work is done: `accuracy 0.93`,
+/// `err=1e-6`, `12 passed`, `batch=64`. A word that says that the result is right counts as one.
+pub(super) fn quality(label: &str) -> Vec<(String, f64)> {
+    let texts: Vec<&str> = label
+        .split(|c: char| c.is_whitespace() || "=:,;()".contains(c))
+        .filter(|text| !text.is_empty())
+        .collect();
+    let quality = |at: usize| Quality::of_name(texts[at]);
+    let value = |at: usize| texts.get(at).and_then(|text| number(text.trim_end_matches('%')));
+    let between = |at: usize| {
+        let place = |text: &str| text.as_ptr() as usize - label.as_ptr() as usize;
+        &label[place(texts[at]) + texts[at].len()..place(texts[at + 1])]
+    };
+    let is_assigned = |at: usize| {
+        // In `1000 images 12 ms`, the number after the word is not its own.
+        let is_counted = || at.checked_sub(1).is_some_and(|before| value(before).is_some());
+        quality(at) != Some(Quality::Work)
+            || between(at).contains(['=', ':'])
+            || texts[at].contains('_')
+            || between(at).trim().is_empty() && !is_counted()
+    };
+    // The number of `12 passed` belongs to no word before it.
+    let is_counted = |at: usize| {
+        let is_count = value(at).is_some_and(|count| count.fract() == 0.0) || texts[at].ends_with('%');
+        let is_free = at
+            .checked_sub(1)
+            .is_none_or(|before| quality(before).is_none() && !between(before).contains(['=', ':']));
+        is_count && is_free && between(at).trim().is_empty()
+    };
+    let is_verdict = |at: usize| is_in(VERDICTS, &texts[at].to_lowercase());
+    let stated = |at: usize| -> Option<(String, f64)> {
+        quality(at).or(is_verdict(at).then_some(Quality::Score))?;
+        let is_last = at + 1 == texts.len();
+        let is_equal = !is_last && between(at).contains(['=', ':']);
+        // In `verified 12 ms`, the number is a time.
+        let after = || value(at + 1).filter(|_| is_equal || is_assigned(at) && !is_verdict(at));
+        let before = || {
+            let before = at.checked_sub(1).filter(|before| is_counted(*before))?;
+            value(before).filter(|_| matches!(quality(at), Some(Quality::Score | Quality::Failures)))
+        };
+        let said = || is_verdict(at).then_some(1.0).filter(|_| !is_equal);
+        let value = after().or_else(before).or_else(said)?;
+        let name = if quality(at).is_some() { texts[at] } else { "passed" };
+        Some((name.to_owned(), value))
+    };
+    (0..texts.len()).filter_map(stated).collect()
+}
+
+/// Words that say that a result is right.
+const VERDICTS: &str = "verified passed pass valid validated correct";
+
+/// Returns the failure that a label states as a whole or in one of its pairs: `correct=false`, `exit_code: 139`.
+pub(super) fn failure(label: &str) -> Option<String> {
+    facts::failure("label", label).or_else(|| {
+        pairs(label).find_map(|(name, value)| {
+            let value = match value {
+                "true" | "false" => value.to_owned(),
+                _ if number(value).is_some() => value.to_owned(),
+                text => Value::String(text.to_owned()).to_string(),
+            };
+            // Text that describes a benchmark may be about errors.
+            document::finding(name, &value.to_lowercase()).map(|lint| lint.detail)
+        })
+    })
+}
+
+/// Returns the problem that a label reports, with the same detail on both sides.
+pub(super) fn problem(label: &str) -> Option<Lint> {
+    let stated = || stated_problem(label).map(|said| format!("the label says `{said}`"));
+    facts::problem("label", label).or_else(|| Some(Lint::new(LintCode::ReportedProblem, stated()?)))
+}
+
+/// Returns the names and values in a label, of `name=value` and `name: value`.
+fn pairs(label: &str) -> impl Iterator<Item = (&str, &str)> {
+    let texts: Vec<&str> = label.split([' ', ',', ';', '|']).filter(|text| !text.is_empty()).collect();
+    (0..texts.len()).filter_map(move |at| match texts[at].split_once(['=', ':']) {
+        Some((name, "")) if !name.is_empty() => Some((name, *texts.get(at + 1)?)),
+        Some((name, value)) if !name.is_empty() => Some((name, value)),
+        _ => None,
+    })
+}
