@@ -1,6 +1,6 @@
 //! Findings about whole runs: what the tool printed about its host, and whether the machines agree.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use benchgate_core::model::{
     Benchmark, Consequence, Context, Lint, LintCode, Metric, Run, Series, SideName, Subject, Testbed, excerpt,
@@ -154,6 +154,7 @@ pub fn of_runs(base: &Run, head: &Run) -> Vec<Lint> {
         lints.push(Lint::new(LintCode::ToolchainMismatch, detail));
     }
     lints.extend(lost_repetitions(base, head));
+    lints.extend(lost_sessions(base, head));
     lints.extend(environments(base, head));
     // Foreign tools only know the commit of the folder in which they ran.
     if let (None, None, Some(commit)) = (&base.session, &head.session, &base.commit)
@@ -170,19 +171,26 @@ const LONGEST_COMMIT: usize = 48;
 /// Returns the finding that a file of head has fewer repetitions of a benchmark than base's files, although another of
 /// its files or benchmarks has as many: tables don't state how many there should be, and a crash leaves whole rows.
 fn lost_repetitions(base: &Run, head: &Run) -> Option<Lint> {
+    let is_lines = |run: &Run| run.origin.format == "latency-csv";
     let is_table =
         |run: &Run| matches!(&*run.origin.format, "google-benchmark-csv" | "google-benchmark-console");
     let counts = |side: &Benchmark| -> Vec<usize> {
-        match side.metric(&Metric::LATENCY.name).map(|found| &found.series) {
-            Some(Series::Processes(processes)) => {
-                processes.iter().map(|process| process.samples.len()).collect()
+        let mut of_session: BTreeMap<u32, usize> = BTreeMap::new();
+        if let Some(Series::Processes(processes)) =
+            side.metric(&Metric::LATENCY.name).map(|found| &found.series)
+        {
+            for process in processes {
+                *of_session.entry(process.session).or_default() += process.samples.len();
             }
-            _ => Vec::new(),
         }
+        of_session.into_values().collect()
     };
-    if !is_table(base) || !is_table(head) {
-        return None;
-    }
+    let least_share = match [base, head] {
+        sides if sides.into_iter().all(is_table) => 1.0,
+        // A program that measures for a fixed time writes a few lines more or less.
+        sides if sides.into_iter().all(is_lines) => 0.5,
+        _ => return None,
+    };
     let of_base = base.by_name();
     let pairs: Vec<(&Benchmark, usize, Vec<usize>)> = head
         .benchmarks
@@ -191,14 +199,34 @@ fn lost_repetitions(base: &Run, head: &Run) -> Option<Lint> {
         .collect();
     let is_kept =
         pairs.iter().any(|(_, wanted, found)| *wanted > 1 && found.iter().any(|count| count >= wanted));
+    // The other lines may have another name.
+    let is_kept = is_kept || head.benchmarks.iter().any(|head| !of_base.contains_key(&head.name));
     let lost = pairs.iter().find_map(|(head, wanted, found)| {
-        let fewest = found.iter().min().filter(|fewest| *fewest < wanted)?;
-        Some((head, wanted, fewest))
+        let is_few = |count: usize| count < *wanted && count as f64 <= least_share * *wanted as f64;
+        Some((head, wanted, found.iter().min().filter(|fewest| is_few(**fewest))?))
     });
     let (head, wanted, fewest) = lost.filter(|_| is_kept)?;
     let detail =
         format!("head: a file has {fewest} repetitions of {}, base's files have {wanted}", head.name);
     Some(Lint::new(LintCode::TruncatedInput, detail))
+}
+
+/// Returns the finding that a benchmark is in fewer of head's files than of base's, and in a smaller share of them. Files
+/// of several programs may lie in one folder, so each side alone doesn't show that some lack a benchmark.
+fn lost_sessions(base: &Run, head: &Run) -> Option<Lint> {
+    let all = [base, head].map(|run| run.origin.sessions.len());
+    let of_base = base.by_name();
+    head.benchmarks.iter().filter(|_| all.iter().all(|all| *all > 1)).find_map(|head| {
+        let sessions = |side: &Benchmark| side.metrics.iter().filter_map(|it| it.series.sessions()).max();
+        let (before, now) = sessions(of_base.get(&head.name)?).zip(sessions(head))?;
+        let is_lost = now < before && now * all[0] < before * all[1];
+        let detail = || {
+            let [of_base, of_head] = all;
+            format!("head: {} is in {now} of {of_head} files, at base in {before} of {of_base}", head.name)
+        };
+        let is_known = head.lints.iter().any(|lint| lint.code == LintCode::IncompleteJoin);
+        (is_lost && !is_known).then(|| Lint::new(LintCode::IncompleteJoin, detail()))
+    })
 }
 
 /// Returns the finding that foreign tools state other environments for some benchmarks. The interpreter may be what

@@ -263,7 +263,7 @@ pub fn logged_problems(log: &str) -> Vec<Lint> {
 
 /// Returns the lines of a log that are not rows of results, as most lines of a large file are.
 fn plain_lines(text: &str) -> impl Iterator<Item = Cow<'_, str>> {
-    let is_row = |line: &&str| ["\"", "Benchmark", "BM_"].iter().any(|start| line.starts_with(start));
+    let is_row = |line: &&str| ["\"", "|", "Benchmark", "BM_"].iter().any(|start| line.starts_with(start));
     lines(text).map(|line| line.text.trim()).filter(move |line| !is_row(line)).map(without_colors)
 }
 

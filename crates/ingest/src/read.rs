@@ -104,11 +104,13 @@ pub fn read(bytes: &[u8], format: Format, label: &str) -> Result<Run, IngestErro
             fail(benchmark, Stage::Benchmark, "nothing was measured");
         }
     }
-    if is_log(format) && run.lints.iter().all(|lint| lint.code != LintCode::TruncatedInput) {
+    if (is_log(format) || format == Format::CompileBenchmarkMarkdown)
+        && run.lints.iter().all(|lint| lint.code != LintCode::TruncatedInput)
+    {
         // The reader of transcripts assigns errors to functions itself.
         run.lints.extend(crash(text()?, format != Format::IreeRunModule));
     }
-    if is_log(format) {
+    if is_log(format) || format == Format::CompileBenchmarkMarkdown {
         run.lints.extend(problems(text()?));
     }
     run.origin = Origin::new(format.into(), label);

@@ -7,6 +7,39 @@ use crate::harness::World;
 
 use super::{FAIL_ON, Greens};
 
+/// Writes 24 files of `latency.csv` with the rows that `rows` returns for each file: names and times.
+fn lines(world: &World, side: &str, rows: impl Fn(usize) -> Vec<(&'static str, f64)>) {
+    let seed: usize = side.bytes().map(usize::from).sum();
+    for file in 0..24 {
+        let text = rows(file).into_iter().enumerate().map(|(at, (device, time))| {
+            let time = time * (1.0 + 1e-6 * ((at * 389 + file * 101 + seed * 757) % 997) as f64);
+            format!("2026-05-01T10:{file:02}:{at:02},m,{device},{time:.6}\n")
+        });
+        let text: String = text.collect();
+        world.write(&format!("{side}/{file:02}.csv"), format!("timestamp,model,device,latency_ms\n{text}"));
+    }
+}
+
+#[test]
+fn no_head_whose_files_have_fewer_lines_or_other_names_than_bases_is_green() {
+    let world = World::new();
+    lines(&world, "base", |_| [vec![("cuda", 1.0); 8], vec![("cpu", 3.0); 8]].concat());
+    lines(&world, "same", |_| [vec![("cuda", 1.0); 8], vec![("cpu", 3.0); 8]].concat());
+    lines(&world, "cut", |file| {
+        [vec![("cuda", 1.0); 8], vec![("cpu", 3.0); if file == 5 { 2 } else { 8 }]].concat()
+    });
+    lines(&world, "one-name", |_| vec![("cuda", 1.0); 8]);
+    lines(&world, "half-of-files", |file| vec![(if file % 2 == 0 { "cuda" } else { "vulkan" }, 1.0); 8]);
+    lines(&world, "half-of-lines", |_| [vec![("cuda", 1.0); 4], vec![("vulkan", 10.0); 4]].concat());
+    let compared = |base: &str, head: &str| world.run(["compare", base, head, "--fail-on", FAIL_ON]);
+    compared("base", "same").expect_code(0);
+    let mut greens = Greens::default();
+    for (base, head) in [("base", "cut"), ("one-name", "half-of-files"), ("one-name", "half-of-lines")] {
+        greens.check(head, &compared(base, head));
+    }
+    greens.none(3);
+}
+
 #[test]
 fn a_red_result_from_which_blocks_are_left_out_is_never_green() {
     fn keep(run: &mut Value, sides: &[usize], is_kept: impl Fn(u64) -> bool) {
