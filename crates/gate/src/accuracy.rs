@@ -215,6 +215,12 @@ fn lint(base: &Benchmark, head: &Benchmark, name: &str, quality: Quality) -> Opt
         values.sort_by(|one, two| badness(*one).total_cmp(&badness(*two)));
         Some([*values.first()?, *values.last()?])
     };
+    // A fraction that became a percentage can't be compared.
+    let is_fraction = |value: &f64| *value > 0.0 && *value < 1.0;
+    let is_other_unit = matches!(quality, Quality::Score | Quality::Similarity)
+        && !was.is_empty()
+        && was.iter().all(is_fraction)
+        && now.iter().any(|value| *value > 1.0);
     let is_repeated = was.len() > 1;
     let is_less = quality == Quality::Work && does_less([base, head], name, [&was, &now]);
     let counted = was.iter().chain(&now).all(|value| value.fract() == 0.0);
@@ -250,7 +256,7 @@ fn lint(base: &Benchmark, head: &Benchmark, name: &str, quality: Quality) -> Opt
     // One value among many is worse if base's vary too little for it.
     let is_found =
         is_worse(head_best, base_worst) || is_worse(head_worst, base_worst + (base_worst - base_best));
-    let is_found = is_found || {
+    let is_found = is_found || is_other_unit || {
         let sides = base.metric(name).zip(head.metric(name));
         let ranked = sides.and_then(|(base, head)| is_ranked_worse(base, head, badness));
         ranked.is_some_and(|[was, now]| is_worse(now, was))

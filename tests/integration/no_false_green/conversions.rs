@@ -233,4 +233,9 @@ fn evidence_that_only_run_json_holds_is_not_left_out_unasked() {
     for format in ["run-json", "csv"] {
         world.run(["convert", "run.json", "out", "--side", "base", "--to", format]).expect_code(0);
     }
+    world.write("list.json", r#"[{"name": "a", "unit": "ms", "value": 1.5, "extra": "accuracy: 0.93"}]"#);
+    let convert = ["convert", "list.json", "out", "--format-in", "custom-smaller-is-better", "--to"];
+    let refused = world.run(convert.into_iter().chain(["google-benchmark"])).expect_code(2);
+    assert!(refused.stderr.contains("how right the results are (accuracy)"), "{}", refused.stderr);
+    world.run(convert.into_iter().chain(["run-json"])).expect_code(0);
 }

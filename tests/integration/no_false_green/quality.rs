@@ -196,6 +196,7 @@ fn no_head_with_a_worse_result_is_green_in_any_format() {
         ("cosine", 0.9999, 0.1),
         ("mismatches", 3.0, 500.0),
         ("exact_match", 0.93, 0.41),
+        ("recall", 0.93, 41.0),
         ("ndcg@10", 0.71, 0.12),
         ("nll", 2.1, 9.7),
         ("non_finite", 0.0, 512.0),

@@ -12,8 +12,8 @@ use std::collections::BTreeSet;
 use std::io::Write;
 
 use benchgate_core::model::{
-    Benchmark, BlockSlot, Consequence, Lint, LintCode, Metric, MetricSeries, Outcome, Run, Series, Summary,
-    Verification, VerifyCode,
+    Benchmark, BlockSlot, Consequence, Lint, LintCode, Metric, MetricSeries, Outcome, Quality, Run, Series,
+    Summary, Verification, VerifyCode,
 };
 
 /// A format for writing runs, with the name that `--to` accepts.
@@ -93,6 +93,12 @@ fn several_processes(benchmark: &Benchmark) -> bool {
 fn left_out(names: &BTreeSet<&str>) -> Option<String> {
     let names = names.iter().copied().collect::<Vec<_>>().join(", ");
     (!names.is_empty()).then(|| format!("the format can't store these metrics: {names}"))
+}
+
+/// Returns how right results are, if the file lacks metrics that say so.
+fn lost_quality(names: &BTreeSet<&str>) -> Option<String> {
+    let known: Vec<&str> = names.iter().copied().filter(|name| Quality::of_name(name).is_some()).collect();
+    (!known.is_empty()).then(|| format!("how right the results are ({})", known.join(", ")))
 }
 
 const HEADER: [&str; 9] =
