@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use benchgate_core::model::{
     Benchmark, BenchmarkName, Better, Lint, LintCode, Metric, MetricKind, MetricSeries, Outcome, Process,
-    Series, Stage, Summary, Testbed, Unit,
+    Series, Stage, Summary, Testbed, Unit, significant,
 };
 
 use super::{IngestError, LineFault, join, line_fault};
@@ -321,13 +321,13 @@ pub(super) fn check_count(benchmark: &mut Benchmark, stated: Option<u64>, found:
 /// Compares what the file states about samples with the samples, both in the tool's unit. Without samples,
 /// the statements are compared with each other.
 pub(super) fn check_summary(benchmark: &mut Benchmark, samples: &[f64], stated: &Summary) {
-    if let Some(detail) = contradiction(samples, stated) {
+    if let Some(detail) = contradiction(samples, stated, "the file's unit") {
         contradict(benchmark, detail);
     }
 }
 
-/// Describes how the statements of a summary contradict the samples or, without samples, each other.
-pub(super) fn contradiction(samples: &[f64], stated: &Summary) -> Option<String> {
+/// Describes how the statements of a summary contradict the samples or, without samples, each other. All are in `unit`.
+pub(super) fn contradiction(samples: &[f64], stated: &Summary, unit: &str) -> Option<String> {
     if samples.is_empty() {
         return is_impossible(stated)
             .then(|| "no set of times has the statistics that the file states".to_owned());
@@ -344,6 +344,7 @@ pub(super) fn contradiction(samples: &[f64], stated: &Summary) -> Option<String>
     let count = samples.len() as f64;
     let mean = samples.iter().sum::<f64>() / count;
     let squares = samples.iter().map(|sample| (sample - mean).powi(2)).sum::<f64>();
+    let divisor = (count - 1.0).max(1.0);
     // Tools define quantiles differently, but always between the two neighboring samples; and they divide the
     // variance by n or by n − 1.
     let (below, above) = ((sorted.len() / 4).saturating_sub(1), (sorted.len() / 4 + 1).min(last));
@@ -354,24 +355,31 @@ pub(super) fn contradiction(samples: &[f64], stated: &Summary) -> Option<String>
         ("largest", stated.max, sorted[last], sorted[last]),
         ("first quartile", stated.q1, sorted[below], sorted[above]),
         ("third quartile", stated.q3, sorted[last - above], sorted[last - below]),
-        ("deviation", stated.stddev, (squares / count).sqrt(), (squares / (count - 1.0).max(1.0)).sqrt()),
+        ("deviation", stated.stddev, (squares / count).sqrt(), (squares / divisor).sqrt()),
     ];
     let [ours, theirs] = [Printed::new(samples.iter().copied()), Printed::new(values(stated))];
     let largest = sorted[last].abs().max(sorted[0].abs());
     found.into_iter().find_map(|(name, stated, low, high)| {
         let stated = stated?;
         if !stated.is_finite() {
-            return Some(format!("the {name} of the samples is {high:.4e}, but the file's is not a number"));
+            return Some(format!(
+                "the {name} of the samples is {}, but the file's is not a number",
+                significant(high, 4)
+            ));
         }
         // Small samples may be printed with more digits than large ones.
         let of_samples = match name {
             "mean" => samples.iter().map(|sample| ours.open(*sample)).sum::<f64>() / count,
-            "deviation" => ours.open(largest),
+            // Half of the samples may have been rounded up and the other half down, which changes the root of their
+            // mean square by one rounding error, and the deviation of a sample by more.
+            "deviation" => ours.open(largest) * (count / divisor).sqrt(),
             _ => ours.open(high),
         };
         let open = of_samples + theirs.open(stated) + ARITHMETIC * largest;
-        (stated < low - open || stated > high + open)
-            .then(|| format!("the {name} of the samples is {high:.4e}, but the file states {stated:.4e} (in the file's unit)"))
+        (stated < low - open || stated > high + open).then(|| {
+            let [found, stated] = [high, stated].map(|value| significant(value, 4));
+            format!("the {name} of the samples is {found}, but the file states {stated} (both in {unit})")
+        })
     })
 }
 
@@ -379,8 +387,11 @@ pub(super) fn contradiction(samples: &[f64], stated: &Summary) -> Option<String>
 /// or a deviation that is too small for the distance between mean and median, or too large for the distance
 /// between the extremes.
 fn is_impossible(stated: &Summary) -> bool {
-    let printed = Printed::new(values(stated));
-    let open = |value: f64| printed.open(value) + ARITHMETIC * value.abs();
+    // A deviation may be computed from a ratio, and then has more digits than the tool prints.
+    let places = Printed::new(values(&Summary { stddev: None, ..stated.clone() }));
+    let deviations = Printed::new(values(stated));
+    let open = |value: f64| places.open(value) + ARITHMETIC * value.abs();
+    let open_deviation = |value: f64| deviations.open(value) + ARITHMETIC * value.abs();
     let is_above = |one: f64, two: f64| one - two > open(one) + open(two);
     let is_unsorted = |list: &[Option<f64>]| {
         let known: Vec<f64> = list.iter().copied().flatten().collect();
@@ -393,7 +404,8 @@ fn is_impossible(stated: &Summary) -> bool {
     let deviation = stated.stddev.filter(|_| stated.n != Some(1));
     let centre = stated.mean.or(stated.median).map_or(0.0, open);
     let is_wider = |one: Option<f64>, two: Option<f64>| {
-        one.zip(two).is_some_and(|(one, two)| one - two > 2.0 * centre + open(one) + open(two))
+        one.zip(two)
+            .is_some_and(|(one, two)| one - two > 2.0 * centre + open_deviation(one) + open_deviation(two))
     };
     is_unsorted(&[stated.min, stated.q1, stated.median, stated.q3, stated.max])
         || is_unsorted(&[stated.min, stated.mean, stated.max])
@@ -410,12 +422,15 @@ fn values(stated: &Summary) -> impl Iterator<Item = f64> {
 /// The significant digits and decimals of numbers that were all printed by one rule.
 struct Printed {
     digits: i32,
+    /// Significant digits of the numbers with decimals. Tools don't round the places before the decimal point of larger
+    /// numbers, which therefore have more digits.
+    decimal_digits: i32,
     decimals: i32,
 }
 
 impl Printed {
     fn new(values: impl Iterator<Item = f64>) -> Self {
-        let mut printed = Self { digits: 1, decimals: 0 };
+        let mut printed = Self { digits: 1, decimal_digits: 1, decimals: 0 };
         // Among this many numbers, some don't end in zeros.
         for value in values.filter(|value| value.is_finite() && *value != 0.0).take(64) {
             // Converting units may change the last digit of a double.
@@ -425,6 +440,9 @@ impl Printed {
             let digits = mantissa.trim_end_matches('0').trim_end_matches('.').len().saturating_sub(1).max(1);
             let digits = i32::try_from(digits).unwrap_or(i32::MAX);
             printed.digits = printed.digits.max(digits).max(exponent + 1);
+            if digits > exponent + 1 {
+                printed.decimal_digits = printed.decimal_digits.max(digits);
+            }
             printed.decimals = printed.decimals.max(digits - 1 - exponent);
         }
         printed
@@ -433,6 +451,84 @@ impl Printed {
     /// Returns how far a printed number may be from the original: half a unit in its last place.
     fn open(&self, value: f64) -> f64 {
         let exponent = if value == 0.0 { 0 } else { value.abs().log10().floor().clamp(-400.0, 400.0) as i32 };
-        0.499 * 10f64.powi((exponent + 1 - self.digits).max(-self.decimals))
+        let digits = if exponent < self.decimal_digits { self.decimal_digits } else { self.digits };
+        0.499 * 10f64.powi((exponent + 1 - digits).max(-self.decimals))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A number as Google Benchmark's console prints it: three digits, and more of a large number.
+    fn on_console(value: f64) -> f64 {
+        let decimals = match value {
+            ..1.0 => 3,
+            ..10.0 => 2,
+            ..100.0 => 1,
+            _ => 0,
+        };
+        format!("{value:.decimals$}").parse().unwrap()
+    }
+
+    fn mean(samples: &[f64]) -> f64 {
+        samples.iter().sum::<f64>() / samples.len() as f64
+    }
+
+    fn deviation(samples: &[f64]) -> f64 {
+        let squares: f64 = samples.iter().map(|sample| (sample - mean(samples)).powi(2)).sum();
+        (squares / (samples.len() as f64 - 1.0)).sqrt()
+    }
+
+    fn found(samples: &[f64], stated: &Summary) -> Option<String> {
+        contradiction(samples, stated, "ns")
+    }
+
+    #[test]
+    fn rounded_samples_contradict_no_statistic_of_the_exact_ones() {
+        let mut state = 11_u64;
+        let mut random = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 11) as f64 / (1_u64 << 53) as f64
+        };
+        for round in 0..40_000 {
+            let (count, center) = (2 + round % 4, [12.0, 90.0, 110.0, 250.0, 999.0, 5000.0][round % 6]);
+            let spread = [0.01, 0.1, 20.0][round % 3];
+            let exact: Vec<f64> = (0..count).map(|_| center * (1.0 + spread * random())).collect();
+            let mut sorted = exact.clone();
+            sorted.sort_by(f64::total_cmp);
+            let stated = Summary {
+                mean: Some(on_console(mean(&exact))),
+                median: Some(on_console((sorted[(count - 1) / 2] + sorted[count / 2]) / 2.0)),
+                stddev: Some(on_console(deviation(&exact))),
+                ..Summary::default()
+            };
+            let printed: Vec<f64> = exact.iter().map(|value| on_console(*value)).collect();
+            for statistic in [
+                Summary { mean: stated.mean, ..Summary::default() },
+                Summary { median: stated.median, ..Summary::default() },
+                Summary { stddev: stated.stddev, ..Summary::default() },
+            ] {
+                assert_eq!(found(&printed, &statistic), None, "{exact:?}");
+            }
+            // The console prints a small deviation as 0.000, but its ratio.
+            let ratio = 1e-4 * (1e4 * deviation(&exact) / mean(&exact)).round();
+            let stddev = stated.mean.map(|mean| mean * ratio);
+            assert_eq!(found(&[], &Summary { stddev, ..stated }), None, "{exact:?}");
+        }
+    }
+
+    #[test]
+    fn a_deviation_that_rounding_does_not_explain_is_a_contradiction() {
+        let of = |samples: &[f64], stddev: f64| {
+            found(samples, &Summary { stddev: Some(stddev), ..Summary::default() })
+        };
+        assert_eq!(of(&[258.0, 250.0, 249.0], 5.44), None);
+        let detail = of(&[258.0, 250.0, 249.0], 5.56).unwrap();
+        assert_eq!(detail, "the deviation of the samples is 4.933, but the file states 5.560 (both in ns)");
+        // Samples with all digits were not rounded.
+        let exact = [258.123_456_789, 250.345_678_912, 249.567_891_234];
+        assert_eq!(of(&exact, deviation(&exact)), None);
+        assert!(of(&exact, deviation(&exact) + 0.01).is_some());
     }
 }

@@ -40,6 +40,6 @@ pub use run::{
 pub use store_url::{StoreScheme, StoreUrl, StoreUrlError};
 pub use text::{
     clean, counted, digest_of, excerpt, hex, is_commit, is_date, is_hex, is_hidden, is_sha256, percents,
-    shell_word, short_commit, without_colors, without_commands,
+    rounded, shell_word, short_commit, significant, without_colors, without_commands,
 };
 pub use verification::{Divergence, Outcome, OutputCheck, Stage, Verdict, Verification, VerifyCode};

@@ -67,6 +67,36 @@ pub fn percents(fraction: f64) -> String {
     if fraction > 10.0 { "more than 1000 %".to_owned() } else { format!("{:.0} %", fraction * 100.0) }
 }
 
+/// Formats a value with this many significant digits, never in scientific notation between a thousandth and a
+/// million.
+pub fn significant(value: f64, digits: i32) -> String {
+    if !value.is_finite() {
+        return if value.is_nan() {
+            "NaN"
+        } else if value > 0.0 {
+            "∞"
+        } else {
+            "−∞"
+        }
+        .to_owned();
+    }
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    let magnitude = rounded(value, digits).abs().log10().floor();
+    if !(-4.0..=6.0).contains(&magnitude) {
+        return format!("{value:.*e}", usize::try_from(digits - 1).unwrap_or(0));
+    }
+    let decimals = (digits - 1 - magnitude as i32).max(0);
+    format!("{value:.*}", usize::try_from(decimals).unwrap_or(0))
+}
+
+/// Rounds a value to this many significant digits.
+pub fn rounded(value: f64, digits: i32) -> f64 {
+    let text = format!("{value:.*e}", usize::try_from(digits - 1).unwrap_or(0));
+    text.parse().unwrap_or(value)
+}
+
 /// Formats `1 benchmark`, `34 benchmarks`.
 pub fn counted(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {}", plural(noun)) }

@@ -30,16 +30,21 @@ enum TimeUnit<'a> {
     Unknown(Cow<'a, str>),
 }
 
+/// The tool's units of time, with their nanoseconds.
+const UNITS: [(&str, f64); 4] = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
+
 impl<'a> TimeUnit<'a> {
     fn parse(name: Cow<'a, str>) -> Self {
-        match name.as_ref() {
-            "ns" => Self::Known(1.0),
-            "us" => Self::Known(1e3),
-            "ms" => Self::Known(1e6),
-            "s" => Self::Known(1e9),
-            "%" => Self::Ratio(0.01),
-            _ => Self::Unknown(name),
+        match UNITS.iter().find(|(unit, _)| *unit == name) {
+            Some((_, factor)) => Self::Known(*factor),
+            None if name == "%" => Self::Ratio(0.01),
+            None => Self::Unknown(name),
         }
+    }
+
+    /// Returns the name of the unit of this many nanoseconds.
+    fn name(factor: f64) -> &'static str {
+        UNITS.iter().find(|unit| unit.1 == factor).map_or("the file's unit", |unit| unit.0)
     }
 }
 

@@ -5,6 +5,7 @@ use benchgate_core::model::{
 };
 
 use super::super::build::{check_summary, contradiction};
+use super::TimeUnit;
 use super::counters::{MAX_COUNTERS, counter_metric, reported_counter, unusable_counter};
 
 /// The content of one aggregate row.
@@ -289,13 +290,15 @@ impl StatedRepetitions {
         }
         let [real, cpu] = times.filter(|_| !self.summaries.is_empty())?;
         let cpu = if cpu.len() == real.len() { cpu } else { &[] };
+        let unit = TimeUnit::name(factor);
         let wrong = |times: &[f64], at: usize| {
             // The time is converted back to the printed unit, which shows its precision.
             let times: Vec<f64> = times.iter().map(|time| time / factor).collect();
             let stated = self.summaries.iter().filter(|(_, stated)| !stated[at].is_nan());
             let stated = stated.map(|(statistic, stated)| statistic.alone(stated[at]));
-            stated.filter(|_| !times.is_empty()).find_map(|stated| contradiction(&times, &stated))
+            stated.filter(|_| !times.is_empty()).find_map(|stated| contradiction(&times, &stated, unit))
         };
-        wrong(real, 0).or_else(|| wrong(cpu, 1))
+        let of_cpu = |detail| format!("{}: {detail}", Metric::CPU_TIME.name);
+        wrong(real, 0).or_else(|| wrong(cpu, 1).map(of_cpu))
     }
 }

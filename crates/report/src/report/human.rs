@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use benchgate_core::model::{Better, Unit};
+use benchgate_core::model::{Better, Unit, rounded, significant};
 
 /// Formats a value in the unit that a person would choose: `22.15 ms`, `51.2 KiB`, `1,204`.
 pub fn quantity(value: f64, unit: &Unit) -> String {
@@ -265,36 +265,6 @@ impl UnitScale {
 
 fn join(number: &str, suffix: &str) -> String {
     if suffix.is_empty() { number.to_owned() } else { format!("{number} {suffix}") }
-}
-
-/// Formats a value with this many significant digits, never in scientific notation between a thousandth and a
-/// million.
-pub(super) fn significant(value: f64, digits: i32) -> String {
-    if !value.is_finite() {
-        return if value.is_nan() {
-            "NaN"
-        } else if value > 0.0 {
-            "∞"
-        } else {
-            "−∞"
-        }
-        .to_owned();
-    }
-    if value == 0.0 {
-        return "0".to_owned();
-    }
-    let magnitude = rounded(value, digits).abs().log10().floor();
-    if !(-4.0..=6.0).contains(&magnitude) {
-        return format!("{value:.*e}", usize::try_from(digits - 1).unwrap_or(0));
-    }
-    let decimals = (digits - 1 - magnitude as i32).max(0);
-    format!("{value:.*}", usize::try_from(decimals).unwrap_or(0))
-}
-
-/// Rounds a value to this many significant digits.
-fn rounded(value: f64, digits: i32) -> f64 {
-    let text = format!("{value:.*e}", usize::try_from(digits - 1).unwrap_or(0));
-    text.parse().unwrap_or(value)
 }
 
 /// Formats a number with groups of three digits: `1,204`.

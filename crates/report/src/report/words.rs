@@ -3,11 +3,11 @@
 
 use benchgate_core::model::{
     Better, Lint, LintCode, Metric, Outcome, OutputCheck, SideName, Verdict, Verification, VerifyCode,
-    counted,
+    counted, significant,
 };
 use benchgate_gate::{LOOKS_RENAMED, LimitReading, Method, Reason, Row, SpreadSource, disturbed_side};
 
-use super::human::{Style, change, changed_by, interval, percent, quantity, range, significant};
+use super::human::{Style, change, changed_by, interval, percent, quantity, range};
 
 /// Reason of an undecided row that has no more specific reason, or has a detail.
 pub(super) const UNDECIDED: &str = "undecided";
