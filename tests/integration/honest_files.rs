@@ -327,3 +327,13 @@ fn a_checksum_of_letters_in_a_label_must_be_equal() {
     compare_with("aabbccdd").expect_code(0);
     assert!(compare_with("11223344").expect_code(11).stdout.contains("workload-changed"));
 }
+
+#[test]
+fn a_file_of_summaries_is_said_once_to_have_no_repetitions() {
+    let world = World::new();
+    write(&world, |_, file| json!({"conv": {"latency": {"value": 1000.0 * noise(file, 0)}}}).to_string());
+    let json = compare(&world).json();
+    let lints = json["rows"][0]["lints"].as_array().unwrap();
+    let found = lints.iter().filter(|lint| lint["code"] == "aggregates-only").count();
+    assert_eq!(found, 1, "{lints:#?}");
+}

@@ -22,9 +22,20 @@ const LEVEL_Z: f64 = 2.576;
 /// should know.
 const DRIFT_TOTAL: f64 = 0.03;
 
-/// Returns findings about one row's series.
-pub fn of_row(base: &Readings, head: &Readings, evidence: Option<&Evidence>) -> Vec<Lint> {
+/// Returns findings about one row's series, except for those that the reader of a file has already reported.
+pub fn of_row(known: &[Lint], base: &Readings, head: &Readings, evidence: Option<&Evidence>) -> Vec<Lint> {
     let mut lints = Vec::new();
+    if !known.iter().any(|lint| lint.code == LintCode::AggregatesOnly) {
+        let side = match (base.summaries_only, head.summaries_only) {
+            (true, true) => Some(String::new()),
+            (true, false) => Some(format!("{}: ", SideName::Base)),
+            (false, true) => Some(format!("{}: ", SideName::Head)),
+            (false, false) => None,
+        };
+        lints.extend(
+            side.map(|side| Lint::new(LintCode::AggregatesOnly, format!("{side}only summaries were kept"))),
+        );
+    }
     for (side, readings) in [(SideName::Base, base), (SideName::Head, head)] {
         lints.extend(of_series(readings, side));
     }
@@ -45,9 +56,6 @@ fn of_series(readings: &Readings, side: SideName) -> Vec<Lint> {
     let mut lints = Vec::new();
     if readings.stats.processes == 1 && readings.stats.samples <= 1 {
         lints.push(Lint::new(LintCode::SingleRepetition, format!("{side}: a process measured only once")));
-    }
-    if readings.summaries_only {
-        lints.push(Lint::new(LintCode::AggregatesOnly, format!("{side}: only summaries were kept")));
     }
     if let Some(cv) = readings.within_cv.filter(|cv| *cv > HIGH_CV) {
         let detail = format!("{side}: repetitions vary by {}", percents(cv));

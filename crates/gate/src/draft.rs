@@ -561,7 +561,8 @@ fn metric_draft(
     if session.together {
         row.lints.extend(disturbance::lint_incomplete(&base_readings, &head_readings));
     }
-    row.lints.extend(diagnosis::of_row(&base_readings, &head_readings, evidence.as_ref().ok()));
+    let found = diagnosis::of_row(&row.lints, &base_readings, &head_readings, evidence.as_ref().ok());
+    row.lints.extend(found);
     if disturbance::is_beyond_other_programs(&base_readings, &head_readings, 1.0) {
         disturbance::only_note_other_programs(&mut row.lints);
     }
