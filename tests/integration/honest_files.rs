@@ -329,6 +329,30 @@ fn a_checksum_of_letters_in_a_label_must_be_equal() {
 }
 
 #[test]
+fn a_time_that_the_console_rounds_to_zero_has_one_finding_with_the_step() {
+    let world = World::new();
+    let rows = |name: &str, time: &str| {
+        let row = format!("{time} ms  {time} ms  4000 bytes_alloc=4.096k hit_ratio=0.93\n");
+        let summaries = ["mean", "median", "stddev"];
+        let summaries = summaries.map(|statistic| format!("{name}_{statistic}  {time} ms  {time} ms  3\n"));
+        let ratio = format!("{name}_cv  0.24 %  0.53 %  3\n");
+        format!("{}{}{ratio}", format!("{name}  {row}").repeat(3), summaries.concat())
+    };
+    let header = "-----\nBenchmark  Time  CPU  Iterations\n-----\n";
+    world.write("a.txt", format!("{header}{}", rows("BM_cnt", "0.000")));
+    world.write("b.txt", format!("{header}{}", rows("BM_cnt", "0.000").replace("4000", "4001")));
+    let compare = |format| world.run(["compare", "a.txt", "b.txt", "--format", format]).expect_code(20);
+    let json = compare("json").json();
+    let rows = json["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 1, "{rows:#?}");
+    for code in ["duplicate-name", "dropped-metric"] {
+        assert!(!json.to_string().contains(code), "{code}: {json:#}");
+    }
+    let said = compare("terminal").said();
+    assert!(said.contains("`--benchmark_format=json`"), "{said}");
+}
+
+#[test]
 fn a_file_of_summaries_is_said_once_to_have_no_repetitions() {
     let world = World::new();
     write(&world, |_, file| json!({"conv": {"latency": {"value": 1000.0 * noise(file, 0)}}}).to_string());

@@ -512,7 +512,9 @@ impl Family {
             if !self.cpu_unusable {
                 column(Metric::CPU_TIME, self.cpu, stddev[1]);
             }
-            for counter in self.counters.into_iter().filter(|counter| counter.unusable.is_none()) {
+            // Without a time of each repetition, the benchmark can't be judged, so its other values are not listed.
+            let usable = |counter: &MetricColumn| counter.unusable.is_none() && self.zero == 0;
+            for counter in self.counters.into_iter().filter(usable) {
                 column(counter_metric(&counter.name), counter.values, f64::NAN);
             }
         } else {
@@ -565,16 +567,16 @@ impl Family {
         if duplicated {
             lint(LintCode::DuplicateName, format!("{rows} rows from several benchmarks with the same name"));
         }
-        // Repetitions show whether these rows summarize them; without repetitions, only the unit of a row
-        // can.
-        if self.inferred && !(if rows == 0 { self.proven } else { comparable && rows > 1 }) {
+        // Repetitions show whether these rows summarize them; without repetitions, only the unit of a row can.
+        let is_summary = if rows == 0 { self.proven } else { comparable && rows > 1 };
+        if self.inferred && self.zero == 0 && !is_summary {
             let name = &self.name;
             let detail = format!(
                 "rows such as `{name}_mean` may be statistics of this benchmark or separate benchmarks"
             );
             lint(LintCode::DuplicateName, detail);
         }
-        if self.cpu_unusable {
+        if self.cpu_unusable && self.zero == 0 {
             lint(LintCode::DroppedMetric, "cpu-time: a value is not a positive number".to_owned());
         }
         for counter in &self.counters {
@@ -582,8 +584,7 @@ impl Family {
                 lint(LintCode::DroppedMetric, format!("{}: a value is {what}", counter.name));
             }
         }
-        let lost = |counter: &MetricColumn| reported_counter(&counter.name, counter.unusable?);
-        lints.extend(self.counters.iter().filter_map(lost));
+        lints.extend(self.counters.iter().filter_map(|it| reported_counter(&it.name, it.unusable?)));
         let mut lint = |code, detail: String| lints.push(Lint::new(code, detail));
         if self.real.len() == 1 && rows == 1 {
             lint(LintCode::SingleRepetition, "one repetition".to_owned());

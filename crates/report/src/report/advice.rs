@@ -107,6 +107,9 @@ fn fix(code: LintCode, format: &str) -> &'static str {
             "The command takes no longer than starting its shell, and hyperfine subtracts the shell's time: \
             run the command without a shell (`hyperfine -N`)."
         }
+        (LintCode::ZeroTime, "google-benchmark-console") => {
+            "The console prints a time that is too short for its unit as 0.000: write all digits (`--benchmark_format=json`)."
+        }
         (LintCode::SingleRepetition, "pytest-benchmark-json") => {
             "Repeat: `pytest --benchmark-min-rounds=10`."
         }
@@ -371,5 +374,4 @@ mod tests {
                 assert!(longest <= Some(80 - INDENT), "{format}: {commands}");
             }
         }
-    }
-}
+    }}
