@@ -428,9 +428,13 @@ struct Printed {
     decimals: i32,
 }
 
+/// Default number of significant digits of C and C++.
+const C_DIGITS: i32 = 6;
+
 impl Printed {
     fn new(values: impl Iterator<Item = f64>) -> Self {
         let mut printed = Self { digits: 1, decimal_digits: 1, decimals: 0 };
+        let mut places = 1;
         // Among this many numbers, some don't end in zeros.
         for value in values.filter(|value| value.is_finite() && *value != 0.0).take(64) {
             // Converting units may change the last digit of a double.
@@ -439,12 +443,16 @@ impl Printed {
             let exponent: i32 = exponent.parse().unwrap_or_default();
             let digits = mantissa.trim_end_matches('0').trim_end_matches('.').len().saturating_sub(1).max(1);
             let digits = i32::try_from(digits).unwrap_or(i32::MAX);
-            printed.digits = printed.digits.max(digits).max(exponent + 1);
+            printed.digits = printed.digits.max(digits);
+            places = places.max(exponent + 1);
             if digits > exponent + 1 {
                 printed.decimal_digits = printed.decimal_digits.max(digits);
             }
             printed.decimals = printed.decimals.max(digits - 1 - exponent);
         }
+        // C++ prints six digits, and numbers from a million on with an exponent: `1.51425e+06`.
+        let has_exponents = places > C_DIGITS && printed.digits <= C_DIGITS;
+        printed.digits = if has_exponents { C_DIGITS } else { printed.digits.max(places) };
         printed
     }
 
@@ -526,6 +534,11 @@ mod tests {
         assert_eq!(of(&[258.0, 250.0, 249.0], 5.44), None);
         let detail = of(&[258.0, 250.0, 249.0], 5.56).unwrap();
         assert_eq!(detail, "the deviation of the samples is 4.933, but the file states 5.560 (both in ns)");
+        // From a million on, C++ rounds to tens and more.
+        let large = [1.514_25e6, 1.547_02e6, 1.531_52e6];
+        let mean = |mean: f64| found(&large, &Summary { mean: Some(mean), ..Summary::default() });
+        assert_eq!(mean(1.530_93e6), None);
+        assert!(mean(1.530_99e6).is_some());
         // Samples with all digits were not rounded.
         let exact = [258.123_456_789, 250.345_678_912, 249.567_891_234];
         assert_eq!(of(&exact, deviation(&exact)), None);

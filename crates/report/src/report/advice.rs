@@ -374,4 +374,5 @@ mod tests {
                 assert!(longest <= Some(80 - INDENT), "{format}: {commands}");
             }
         }
-    }}
+    }
+}
