@@ -53,10 +53,9 @@ pub fn run(args: &ReportArgs, terminal: &Terminal) -> Result<ExitCode, CliError>
     let mut files = Vec::new();
     for input in &inputs {
         let Some(file) = inputs::load_record(input, args.source.format_in)? else { continue };
-        let path = input.path();
-        let stem = Path::new(path).file_stem();
-        files.push((stem.map_or_else(|| path.to_owned(), |stem| stem.to_string_lossy().into_owned()), file));
+        files.push((input.path().to_owned(), file));
     }
+    name(&mut files);
     let filter = filter(&files, &args.source.filter)?;
     let drawn = |(name, mut file): (String, RunFile)| -> Result<DrawnRun, CliError> {
         let left_out = filter.as_ref().map(|filter| keep(&mut file, filter));
@@ -91,6 +90,22 @@ pub fn run(args: &ReportArgs, terminal: &Terminal) -> Result<ExitCode, CliError>
         terminal.note(&format!("wrote {}", file.display()));
     }
     Ok(ExitCode::Pass)
+}
+
+/// Replaces paths by the names of their files. If these are not different, the folders are part of them.
+fn name(files: &mut [(String, RunFile)]) {
+    let stem = |path: &str| {
+        let stem = Path::new(path).file_stem();
+        stem.map_or_else(|| path.to_owned(), |stem| stem.to_string_lossy().into_owned())
+    };
+    let stems: BTreeSet<String> = files.iter().map(|(path, _)| stem(path)).collect();
+    let are_different = stems.len() == files.len();
+    for (path, _) in files {
+        *path = match Path::new(path.as_str()).parent().filter(|_| !are_different) {
+            Some(folder) => folder.join(stem(path)).to_string_lossy().into_owned(),
+            None => stem(path),
+        };
+    }
 }
 
 /// The measurements without a verdict: one line per benchmark and side, followed by the other backends.

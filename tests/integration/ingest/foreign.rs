@@ -419,6 +419,12 @@ fn a_file_of_the_compile_benchmark_is_drawn_with_compile_times_and_speed_up_over
             assert!(svg.contains(value), "{picture}: {value}\n{svg}");
         }
     }
+    // Files of equal names are told apart by their folders.
+    for folder in ["base", "head"] {
+        world.write(&format!("{folder}/mlp.json"), world.read("mlp.json"));
+    }
+    let both = world.run(["report", "base/mlp.json", "head/mlp.json"]).expect_code(0).stdout;
+    assert!(both.contains("base/mlp") && both.contains("head/mlp"), "{both}");
     let table = world.run(["report", "mlp.json", "--format", "markdown"]).expect_code(0).stdout;
     insta::assert_snapshot!(table.replace('\u{a0}', " "), @"
     ### `mlp` on `cpu`
