@@ -466,8 +466,8 @@ fn notes(rows: &[Row]) -> Vec<String> {
         && !rows.iter().any(|row| row.fatal || row.waiver.is_some())
     {
         notes.push(
-            "no metric of these results is gating under this policy, so nothing was judged: set `fatal = true` in \
-            `[gate.metric.NAME]`"
+            "no metric of these results is gating under this policy, so nothing was judged: choose metrics with \
+            `compare --metric NAME`, or set `fatal = true` in `[gate.metric.NAME]`"
                 .to_owned(),
         );
     }
