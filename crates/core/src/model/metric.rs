@@ -279,7 +279,7 @@ pub enum Quality {
 /// a name separates (`exact_match`, `top-1`) are written as one.
 const FAILURES: &str = "failed failures nan nans mismatch mismatches mismatched crashes crashed crash timeouts timedout \
     oom ooms diverged dropped overflow overflows underflow underflows nonfinite infinite infcount numinf violations \
-    violation corrupt corrupted panics panicked unconverged notconverged misclassified hallucinations falsepositives \
+    violation corrupt corrupted panics panicked unconverged notconverged misclassified nfail nfails failcount hallucinations falsepositives \
     falsenegatives deadlinemisses misseddeadlines missingkeys";
 
 /// Words that count failures if all other words of the name are in [`OF_COUNTS`].
@@ -291,11 +291,11 @@ const OF_COUNTS: &str = "count counts num number n total of rate per op s sec se
 const LOSSES: &str = "loss losses perplexity ppl wer cer ter nll bpb bpc bitsperbyte bitspercharacter bitsperchar \
     crossentropy kl kldiv kldivergence brier ece eer fpr fnr frr fid lpips toxicity";
 const DEVIATIONS: &str = "err errs error errors diff diffs difference differences distance dissimilarity rmse nrmse rmsd \
-    mse mae mape bad wrong incorrect invalid ulp ulps residual residuals resid maxerr maxdiff linf deviation discrepancy \
+    mse mae mape relerr abserr l2err bad wrong incorrect invalid ulp ulps residual residuals resid maxerr maxdiff linf deviation discrepancy \
     epe hausdorff chamfer levenshtein distortion mcd";
 const SIMILARITIES: &str = "cosine cossim similarity ssim correlation corr pearson spearman identical bitexact withintol withintolerance";
 const SCORES: &str = "accuracy score scores psnr snr sqnr sdr sisdr sisnr f1 bleu sacrebleu rouge chrf meteor bertscore \
-    comet auc auroc auprc precision recall ndcg mrr map50 map75 map5095 ap50 ap75 iou miou dice mcc kappa r2 top1 top5 passed passing success \
+    comet auc auroc auprc precision recall ndcg mrr map50 map75 map5095 ap50 ap75 iou miou dice mcc kappa r2 top1 top5 acc1 acc5 prec1 prec5 passed passing success \
     successes succeeded successful ok valid validated verified correct match matches matched agreement exactmatch em \
     pass1 pass5 pass10 passat1 passat5 passat10 passrate winrate solverate reward fidelity quality completeness \
     loglikelihood logprob mmlu gsm8k hellaswag humaneval winogrande truthfulqa mbpp allclose converged";
