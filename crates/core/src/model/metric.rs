@@ -278,7 +278,7 @@ pub enum Quality {
 /// Words in the names of metrics that count failures, whatever else the name says. In this list and the others, words that
 /// a name separates (`exact_match`, `top-1`) are written as one.
 const FAILURES: &str = "failed failures nan nans mismatch mismatches mismatched crashes crashed crash timeouts timedout \
-    oom ooms diverged dropped overflow overflows underflow underflows nonfinite infinite infcount numinf violations \
+    oom ooms diverged dropped overflow overflows underflow underflows nonfinite infcount numinf violations \
     violation corrupt corrupted panics panicked unconverged notconverged misclassified nfail nfails failcount hallucinations falsepositives \
     falsenegatives deadlinemisses misseddeadlines missingkeys";
 
@@ -286,14 +286,14 @@ const FAILURES: &str = "failed failures nan nans mismatch mismatches mismatched 
 const ERRORS: &str = "error errors failure fail fails err errs exceptions aborted aborts asserts invalid wrong incorrect \
     skipped lost truncated saturated clipped missing";
 const OF_COUNTS: &str = "count counts num number n total of rate per op s sec second iteration check checks runtime is \
-    has packets requests frames samples rows tokens elements values items keys outputs";
+    has packets requests frames rows tokens elements values items keys outputs";
 
 const LOSSES: &str = "loss losses perplexity ppl wer cer ter nll bpb bpc bitsperbyte bitspercharacter bitsperchar \
-    crossentropy kl kldiv kldivergence brier ece eer fpr fnr frr fid lpips toxicity";
+    crossentropy kl kldiv kldivergence brier ece eer fid lpips toxicity";
 const DEVIATIONS: &str = "err errs error errors diff diffs difference differences distance dissimilarity rmse nrmse rmsd \
-    mse mae mape relerr abserr l2err bad wrong incorrect invalid ulp ulps residual residuals resid maxerr maxdiff linf deviation discrepancy \
+    mse mae mape relerr abserr l2err bad wrong incorrect invalid ulp ulps residual residuals resid maxerr maxdiff linf discrepancy \
     epe hausdorff chamfer levenshtein distortion mcd";
-const SIMILARITIES: &str = "cosine cossim similarity ssim correlation corr pearson spearman identical bitexact withintol withintolerance";
+const SIMILARITIES: &str = "cosine cossim similarity ssim correlation corr pearson spearman bitexact withintol withintolerance";
 const SCORES: &str = "accuracy score scores psnr snr sqnr sdr sisdr sisnr f1 bleu sacrebleu rouge chrf meteor bertscore \
     comet auc auroc auprc precision recall ndcg mrr map50 map75 map5095 ap50 ap75 iou miou dice mcc kappa r2 top1 top5 acc1 acc5 prec1 prec5 passed passing success \
     successes succeeded successful ok valid validated verified correct match matches matched agreement exactmatch em \
@@ -491,7 +491,7 @@ mod tests {
             }
         }
         let measured = "page-faults cache_misses items-per-second inflight latency_error std_err time_diff diff_ms p99 \
-            branch-misses gc.alloc.rate.norm bytes_per_second iterations depth validation_s pass hits loss_scale hit_rate standard_deviation lost_ms top_speed map_ns inf/s inf_per_sec \
+            branch-misses gc.alloc.rate.norm bytes_per_second iterations depth validation_s pass hits loss_scale hit_rate standard_deviation lost_ms top_speed map_ns fpr median_absolute_deviation identical_code_folding lost_samples inf/s inf_per_sec \
             matches/s crc32_per_second acc_cycles bad_speculation score
             error_tolerance hash_collisions size code_size hash_s bytes count nodes B/op allocs/op items_per_s items/s ns/op op \
             n_size opsize flops output_items bitems iter_count";

@@ -274,7 +274,7 @@ pub(super) fn speedup(runs: &[DrawnRun]) -> Chart {
     }
     Chart {
         title: "Speed-up",
-        subtitle: "how many times as fast; right of 1 × is faster",
+        subtitle: "how many times as fast, the whisker spans all processes; right of 1 × is faster",
         groups,
         ratios: true,
     }
