@@ -135,9 +135,13 @@ fn fix(code: LintCode, format: &str) -> &'static str {
         (LintCode::AggregatesOnly, "pytest-benchmark-json") => {
             "Keep the samples: `pytest --benchmark-save-data --benchmark-json=FILE`."
         }
-        (LintCode::AggregatesOnly, "cargo-bench" | "criterion-estimates")
-        | (LintCode::SingleRepetition, "cargo-bench") => {
+        (LintCode::AggregatesOnly, "criterion-estimates") => {
             "Compare criterion's folders, which have the samples: `cp -r target/criterion base`, and the same for head."
+        }
+        // libtest and criterion print the same lines, and only criterion writes files.
+        (LintCode::AggregatesOnly | LintCode::SingleRepetition, "cargo-bench") => {
+            "Give 21 files per side. If criterion printed the lines, compare its folders, which have the samples: `cp -r \
+            target/criterion base`, and the same for head."
         }
         (
             LintCode::AggregatesOnly,
@@ -374,5 +378,14 @@ mod tests {
                 assert!(longest <= Some(80 - INDENT), "{format}: {commands}");
             }
         }
+    }
+    #[test]
+    fn lines_of_libtest_are_not_taken_for_those_of_criterion() {
+        for code in [LintCode::SingleRepetition, LintCode::AggregatesOnly] {
+            assert!(fix(code, "cargo-bench").starts_with("Give 21 files per side."));
+        }
+        assert!(
+            fix(LintCode::AggregatesOnly, "criterion-estimates").starts_with("Compare criterion's folders")
+        );
     }
 }
