@@ -112,9 +112,9 @@ pub fn run(args: &CompareArgs, terminal: &Terminal) -> Result<ExitCode, CliError
         }
     }
     let mut policy = args.policy.again(recorded)?;
-    let partial = args.select.leaves_out(&args.inputs.source.filter);
+    let partial = args.select.leaves_out(&args.inputs.source.names);
     args.policy.refuse_unmatched(&policy, [&base.run, &head.run], partial)?;
-    let notes = args.select.apply(&args.inputs.source.filter, &mut base.run, &mut head.run, &mut policy)?;
+    let notes = args.select.apply(&args.inputs.source.names, &mut base.run, &mut head.run, &mut policy)?;
     let options = CompareOptions {
         seed: args.seed,
         today: runtime::today(),
@@ -231,9 +231,9 @@ pub fn compare_columns(args: &ColumnsRequest<'_>, terminal: &Terminal) -> Result
         let mut policy = policy.clone();
         policy.alpha = share;
         let mut base = base.clone();
-        let partial = args.select.leaves_out(&args.source.filter);
+        let partial = args.select.leaves_out(&args.source.names);
         args.policy.refuse_unmatched(&policy, [&base.run, &head.run], partial)?;
-        let notes = args.select.apply(&args.source.filter, &mut base.run, &mut head.run, &mut policy)?;
+        let notes = args.select.apply(&args.source.names, &mut base.run, &mut head.run, &mut policy)?;
         let mut comparison: Comparison = compare(&base.run, &head.run, &policy, &args.options);
         comparison.notes.extend(base.notes.into_iter().map(|note| format!("{}: {note}", names[0])));
         comparison.notes.extend(head.notes.into_iter().map(|note| format!("{label}: {note}")));

@@ -69,8 +69,8 @@ pub fn run(args: &ExplainArgs, terminal: &Terminal) -> Result<ExitCode, CliError
     }
     let (mut base, mut head) = args.inputs.load(&args.select)?;
     let mut policy = args.policy.again(head.recorded.take())?;
-    let filter = &args.inputs.source.filter;
-    for note in args.select.apply(filter, &mut base.run, &mut head.run, &mut policy)? {
+    let names = &args.inputs.source.names;
+    for note in args.select.apply(names, &mut base.run, &mut head.run, &mut policy)? {
         terminal.note(&note);
     }
     // Judges like `benchgate compare` with its defaults, so that both report the same regressions.
@@ -78,7 +78,7 @@ pub fn run(args: &ExplainArgs, terminal: &Terminal) -> Result<ExitCode, CliError
     let options = CompareOptions { seed: 0, today: runtime::today(), metrics, ..CompareOptions::default() };
     let comparison = compare(&base.run, &head.run, &policy, &options);
     let mut explanations = explain(&base.run, &head.run, &comparison);
-    explanations.retain(|explanation| args.all || !filter.is_empty() || explanation.moved());
+    explanations.retain(|explanation| args.all || names.is_filtered() || explanation.moved());
     let text = match args.output.format {
         OutputFormat::Json => report::explanations_json(&explanations),
         _ if explanations.is_empty() => "nothing changed; --all explains every benchmark\n".to_owned(),

@@ -3,19 +3,18 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use regex::Regex;
 use strum::VariantArray;
 
 use crate::exit_code::ExitCode;
 use crate::files;
 use crate::gate::{self, CompareOptions, Comparison};
-use crate::pipeline::Filter;
 use crate::record::RunFile;
 use crate::report::{self, DrawnRun, Outcomes, Picture, TerminalOptions, Theme};
 
 use super::rendering::{OutputArgs, OutputFormat};
 use super::result_args::SourceArgs;
-use super::{CliError, Terminal, inputs, select};
+use super::select::KeptNames;
+use super::{CliError, Terminal, inputs};
 
 /// Render results as charts, HTML or tables
 ///
@@ -56,12 +55,14 @@ pub fn run(args: &ReportArgs, terminal: &Terminal) -> Result<ExitCode, CliError>
         files.push((input.path().to_owned(), file));
     }
     name(&mut files);
-    let filter = filter(&files, &args.source.filter)?;
+    let sides = files.iter().flat_map(|(_, file)| &file.sides);
+    let names = sides.flat_map(|side| &side.benchmarks).map(|benchmark| benchmark.name.as_str());
+    let kept = args.source.names.kept(names)?;
     let drawn = |(name, mut file): (String, RunFile)| -> Result<DrawnRun, CliError> {
-        let left_out = filter.as_ref().map(|filter| keep(&mut file, filter));
+        let left_out = keep(&mut file, &kept);
         let mut comparison = compared(&name, &file)?;
-        if let (Some(comparison), Some(left_out)) = (&mut comparison, left_out) {
-            comparison.notes.extend(select::left_out(left_out));
+        if let Some(comparison) = &mut comparison {
+            comparison.notes.extend(kept.notes(left_out.iter().map(String::as_str)));
         }
         Ok(DrawnRun::new(name, file, comparison))
     };
@@ -129,27 +130,17 @@ fn markdown(run: &DrawnRun) -> String {
     }
 }
 
-/// The filter that `--filter` describes, if given. Each pattern must match a benchmark in one of the files.
-fn filter(files: &[(String, RunFile)], patterns: &[Regex]) -> Result<Option<Filter>, CliError> {
-    if patterns.is_empty() {
-        return Ok(None);
-    }
-    let sides = files.iter().flat_map(|(_, file)| &file.sides);
-    let names = sides.flat_map(|side| &side.benchmarks).map(|benchmark| benchmark.name.as_str());
-    select::matching(patterns, names, "--filter").map(Some)
-}
-
-/// Keeps only the benchmarks that a filter selects, and their results on other backends. Returns the number
-/// of names that were removed.
-fn keep(file: &mut RunFile, filter: &Filter) -> usize {
+/// Keeps only the benchmarks with these names, and their results on other backends. Returns the names that were
+/// removed.
+fn keep(file: &mut RunFile, kept: &KeptNames) -> BTreeSet<String> {
     let mut left_out = BTreeSet::new();
     for side in &mut file.sides {
-        for benchmark in side.benchmarks.extract_if(.., |benchmark| !filter.selects(&benchmark.name)) {
+        for benchmark in side.benchmarks.extract_if(.., |benchmark| !kept.has(&benchmark.name)) {
             left_out.insert(benchmark.name);
         }
     }
-    file.backends.retain(|backend| backend.benchmarks.iter().any(|name| filter.selects(name)));
-    left_out.len()
+    file.backends.retain(|backend| backend.benchmarks.iter().any(|name| kept.has(name)));
+    left_out
 }
 
 fn pictures(runs: &[DrawnRun], folder: &Path) -> Result<Vec<PathBuf>, CliError> {

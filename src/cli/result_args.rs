@@ -1,13 +1,12 @@
 //! The results that a command reads, with the same syntax for `compare`, `explain` and `report`.
 
 use clap::builder::TypedValueParser;
-use regex::Regex;
 
 use crate::ingest::Format;
 
 use super::inputs::{self, LoadedRun};
 use super::rendering::RunFileArgs;
-use super::select::SelectArgs;
+use super::select::{NameArgs, SelectArgs};
 use super::{CliError, choices, guesses};
 
 /// Options of every command that reads results.
@@ -15,9 +14,8 @@ use super::{CliError, choices, guesses};
 pub struct SourceArgs {
     #[command(flatten)]
     run: RunFileArgs,
-    /// Only benchmarks whose name (model/target/function) matches this regular expression; repeatable
-    #[arg(long, value_name = "REGEX")]
-    pub filter: Vec<Regex>,
+    #[command(flatten)]
+    pub names: NameArgs,
     /// Format of the results; detected from the content by default
     #[arg(long, value_name = "FORMAT", value_parser = format_parser())]
     pub format_in: Option<Format>,

@@ -1,6 +1,6 @@
-//! Selects the benchmarks and metrics of two results, and renames benchmarks.
+//! Selects the benchmarks and metrics of results, and renames benchmarks.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use regex::Regex;
 
@@ -9,6 +9,78 @@ use crate::model::{BenchmarkName, Run, counted};
 use crate::pipeline::Filter;
 
 use super::CliError;
+
+/// Options that select benchmarks by name, for every command that reads results.
+#[derive(Debug, Clone, clap::Args)]
+pub struct NameArgs {
+    /// Only benchmarks whose name (model/target/function) matches this regular expression; repeatable
+    #[arg(long, value_name = "REGEX")]
+    filter: Vec<Regex>,
+    /// Leave out benchmarks whose name matches this regular expression; repeatable
+    #[arg(long, value_name = "REGEX")]
+    exclude: Vec<Regex>,
+}
+
+impl NameArgs {
+    /// Returns true if `--filter` names the benchmarks to show.
+    pub fn is_filtered(&self) -> bool {
+        !self.filter.is_empty()
+    }
+
+    /// Returns the names that the options keep.
+    ///
+    /// # Errors
+    /// A pattern that matches none of the names, or options that leave nothing.
+    pub fn kept<'a>(&self, names: impl Iterator<Item = &'a str> + Clone) -> Result<KeptNames, CliError> {
+        let filter = matching(&self.filter, names.clone(), "--filter")?;
+        let exclude = matching(&self.exclude, names.clone(), "--exclude")?;
+        let kept = KeptNames { filter, exclude: (!self.exclude.is_empty()).then_some(exclude) };
+        if !self.exclude.is_empty() && !names.into_iter().any(|name| kept.has(name)) {
+            return Err(CliError::usage("--exclude leaves out every benchmark of these results")
+                .hint("use a pattern that matches fewer names"));
+        }
+        Ok(kept)
+    }
+}
+
+/// The names that `--filter` and `--exclude` keep.
+#[derive(Debug)]
+pub struct KeptNames {
+    filter: Filter,
+    exclude: Option<Filter>,
+}
+
+impl KeptNames {
+    pub fn has(&self, name: &str) -> bool {
+        self.filter.selects(name) && !self.excludes(name)
+    }
+
+    fn excludes(&self, name: &str) -> bool {
+        self.exclude.as_ref().is_some_and(|exclude| exclude.selects(name))
+    }
+
+    /// Notes that tell readers of a verdict which of these names it does not cover.
+    pub fn notes<'a>(&self, names: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
+        let filtered = names.clone().filter(|name| !self.filter.selects(name)).count();
+        let excluded: BTreeSet<&str> =
+            names.filter(|name| self.filter.selects(name) && self.excludes(name)).collect();
+        let first: Vec<String> = excluded.iter().take(SHOWN).map(|name| crate::report::clean(name)).collect();
+        let more = excluded.len() - first.len();
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let named =
+            left_out("--exclude", excluded.len()).map(|note| format!("{note}: {}{more}", first.join(", ")));
+        left_out("--filter", filtered).into_iter().chain(named).collect()
+    }
+}
+
+/// Maximum number of excluded benchmarks that a note names.
+const SHOWN: usize = 5;
+
+fn left_out(option: &str, count: usize) -> Option<String> {
+    let verb = if count == 1 { "was" } else { "were" };
+    (count > 0)
+        .then(|| format!("{option} leaves out {}, which {verb} not judged", counted(count, "benchmark")))
+}
 
 /// Options of a comparison that select benchmarks, or pair benchmarks with different names.
 #[derive(Debug, Clone, clap::Args)]
@@ -39,26 +111,26 @@ impl SelectArgs {
         &self.metric
     }
 
-    /// Returns true if these options, or `--filter`, may leave benchmarks out of the comparison.
-    pub fn leaves_out(&self, filter: &[Regex]) -> bool {
-        self.splits_one() || !filter.is_empty()
+    /// Returns true if these options, or those for names, may leave benchmarks out of the comparison.
+    pub fn leaves_out(&self, names: &NameArgs) -> bool {
+        self.splits_one() || names.is_filtered() || !names.exclude.is_empty()
     }
 
-    /// Reduces both runs and the policy to the selection, including `--filter`. Returns notes for the report.
+    /// Reduces both runs and the policy to the selection, also by name. Returns notes for the report.
     ///
     /// # Errors
     /// A pattern, name or metric that matches nothing: the remaining benchmarks would be judged instead of
     /// the intended ones.
     pub fn apply(
         &self,
-        filter: &[Regex],
+        names: &NameArgs,
         base: &mut Run,
         head: &mut Run,
         policy: &mut Policy,
     ) -> Result<Vec<String>, CliError> {
         let mut notes = Vec::new();
-        keep([&mut *base], &self.base_filter, "--base-filter")?;
-        keep([&mut *head], &self.head_filter, "--head-filter")?;
+        keep(base, &self.base_filter, "--base-filter")?;
+        keep(head, &self.head_filter, "--head-filter")?;
         self.rename(base)?;
         if self.splits_one()
             && let ([base], [head]) = (base.benchmarks.as_mut_slice(), head.benchmarks.as_slice())
@@ -67,10 +139,14 @@ impl SelectArgs {
             notes.push(format!("{} is compared with {}", head.name, base.name));
             base.rename(head.name.clone());
         }
-        if !filter.is_empty() {
-            let left = keep([&mut *base, &mut *head], filter, "--filter")?;
-            notes.extend(left_out(left));
+        let all: BTreeSet<BenchmarkName> =
+            base.benchmarks.iter().chain(&head.benchmarks).map(|benchmark| benchmark.name.clone()).collect();
+        let all = all.iter().map(BenchmarkName::as_str);
+        let kept = names.kept(all.clone())?;
+        for run in [&mut *base, &mut *head] {
+            run.benchmarks.retain(|benchmark| kept.has(benchmark.name.as_str()));
         }
+        notes.extend(kept.notes(all));
         self.only_metrics(base, head, policy)?;
         Ok(notes)
     }
@@ -143,22 +219,15 @@ impl SelectArgs {
     }
 }
 
-/// Reduces one or both runs to the benchmarks that a filter selects. Returns the number of names left out.
-fn keep<const N: usize>(runs: [&mut Run; N], patterns: &[Regex], option: &str) -> Result<usize, CliError> {
-    if patterns.is_empty() {
-        return Ok(0);
-    }
-    let names: HashSet<BenchmarkName> =
-        runs.iter().flat_map(|run| &run.benchmarks).map(|benchmark| benchmark.name.clone()).collect();
-    let filter = matching(patterns, names.iter().map(BenchmarkName::as_str), option)?;
-    for run in runs {
-        run.benchmarks.retain(|benchmark| filter.selects(benchmark.name.as_str()));
-    }
-    Ok(names.iter().filter(|name| !filter.selects(name.as_str())).count())
+/// Reduces a run to the benchmarks that match.
+fn keep(run: &mut Run, patterns: &[Regex], option: &str) -> Result<(), CliError> {
+    let filter = matching(patterns, run.benchmarks.iter().map(|benchmark| benchmark.name.as_str()), option)?;
+    run.benchmarks.retain(|benchmark| filter.selects(benchmark.name.as_str()));
+    Ok(())
 }
 
 /// The filter for these patterns, each of which must select at least one of the names.
-pub fn matching<'a>(
+fn matching<'a>(
     patterns: &[Regex],
     names: impl Iterator<Item = &'a str> + Clone,
     option: &str,
@@ -170,11 +239,6 @@ pub fn matching<'a>(
         }
     }
     Ok(Filter::new(patterns))
-}
-
-/// A note that tells readers of a verdict how many benchmarks it does not cover; `None` if it covers all.
-pub fn left_out(count: usize) -> Option<String> {
-    (count > 0).then(|| format!("--filter leaves out {}, which were not judged", counted(count, "benchmark")))
 }
 
 /// The new name, if `name` matches `from`.
@@ -203,5 +267,22 @@ mod tests {
         assert_eq!(renamed("a*b", "a*b", "c").as_deref(), Some("c"));
         assert_eq!(renamed("other", "old/*", "new/*"), None);
         assert_eq!(renamed("aba", "ab*ba", "x*"), None);
+    }
+    #[test]
+    fn notes_count_what_an_option_leaves_out() {
+        let patterns = |words: &[&str]| words.iter().map(|word| Regex::new(word).unwrap()).collect();
+        let names = NameArgs { filter: patterns(&["^a"]), exclude: patterns(&["2$"]) };
+        let all = ["a1", "a2", "b1", "b2"];
+        let kept = names.kept(all.into_iter()).unwrap();
+        assert_eq!(
+            kept.notes(all.into_iter()),
+            [
+                "--filter leaves out 2 benchmarks, which were not judged",
+                "--exclude leaves out 1 benchmark, which was not judged: a2"
+            ]
+        );
+        let kept =
+            NameArgs { filter: patterns(&["^a|1$"]), exclude: Vec::new() }.kept(all.into_iter()).unwrap();
+        assert_eq!(kept.notes(all.into_iter()), ["--filter leaves out 1 benchmark, which was not judged"]);
     }
 }

@@ -353,6 +353,33 @@ fn a_time_that_the_console_rounds_to_zero_has_one_finding_with_the_step() {
 }
 
 #[test]
+fn a_benchmark_that_fails_on_both_sides_can_be_left_out() {
+    let world = World::new();
+    let failing = |file: u32| {
+        let mut json: Value =
+            serde_json::from_str(&google_benchmark(file, 100.0, &json!({}), nothing)).unwrap();
+        let row = json!({"name": "BM_gpu", "run_name": "BM_gpu", "run_type": "iteration", "repetitions": 3,
+            "repetition_index": 0, "error_occurred": true, "error_message": "no GPU"});
+        json["benchmarks"].as_array_mut().unwrap().push(row);
+        json.to_string()
+    };
+    write(&world, |_, file| failing(file));
+    let compare = |more: &[&str]| world.run(["compare", "base-*", "head-*"].iter().chain(more));
+    let said = compare(&[]).expect_code(20).said();
+    assert!(said.contains("`--exclude REGEX`"), "{said}");
+    let said = compare(&["--exclude", "^BM_gpu$"]).expect_code(0).said();
+    assert!(said.contains("--exclude leaves out 1 benchmark, which was not judged: BM_gpu"), "{said}");
+    compare(&["--filter", "BM_", "--exclude", "^BM_gpu$"]).expect_code(0);
+    // A pattern without an effect, and a comparison without a benchmark, are mistakes.
+    compare(&["--exclude", "^BM_gpu$", "--exclude", "^BM_cpu$"]).expect_code(2);
+    compare(&["--exclude", "BM_"]).expect_code(2);
+    compare(&["--filter", "BM_gpu", "--exclude", "gpu"]).expect_code(2);
+    let shown = world.run(["report", "base-00.json", "--exclude", "gpu"]).expect_code(0).stdout;
+    assert!(!shown.contains("BM_gpu"), "{shown}");
+    world.run(["report", "base-00.json", "--exclude", "cpu"]).expect_code(2);
+}
+
+#[test]
 fn a_file_of_summaries_is_said_once_to_have_no_repetitions() {
     let world = World::new();
     write(&world, |_, file| json!({"conv": {"latency": {"value": 1000.0 * noise(file, 0)}}}).to_string());

@@ -63,7 +63,15 @@ pub(super) fn lints(comparison: &Comparison) -> Vec<LintGroup> {
             }
             None => {
                 let (found, benchmarks) = (vec![(place, detail.to_owned())], benchmark.into_iter().collect());
-                let fix = fix(code, &comparison.head.format);
+                let is_own = comparison.head.format.starts_with("benchgate/");
+                let fix = match row {
+                    Some(Row { reason: Reason::FailsOnBoth { .. }, .. })
+                        if code == LintCode::Errored && !is_own =>
+                    {
+                        LEAVE_OUT
+                    }
+                    _ => fix(code, &comparison.head.format),
+                };
                 groups.push(LintGroup { code, found, benchmarks, fix, consequence });
             }
         }
@@ -166,6 +174,10 @@ fn fix(code: LintCode, format: &str) -> &'static str {
         _ => code.fix(),
     }
 }
+
+/// The fix for a benchmark that fails on both sides in the files of another tool.
+const LEAVE_OUT: &str =
+    "Read the tool's message. `--exclude REGEX` leaves out a benchmark that can't run on this machine.";
 
 /// Advice on how to settle rows of files that contain only one or a few sessions per side.
 #[derive(Debug, Clone)]
