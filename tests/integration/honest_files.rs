@@ -380,6 +380,17 @@ fn a_benchmark_that_fails_on_both_sides_can_be_left_out() {
 }
 
 #[test]
+fn a_benchmark_that_head_lacks_has_a_next_step() {
+    let world = World::new();
+    write(&world, |side, file| {
+        let text = google_benchmark(file, 100.0, &json!({}), nothing);
+        if side == "head" { text.replace("BM_a", "BM_b") } else { text }
+    });
+    let said = world.run(["compare", "base-*", "head-*"]).expect_code(12).said();
+    assert!(said.contains("`--rename FROM TO`") && said.contains("`--exclude REGEX`"), "{said}");
+}
+
+#[test]
 fn a_file_of_summaries_is_said_once_to_have_no_repetitions() {
     let world = World::new();
     write(&world, |_, file| json!({"conv": {"latency": {"value": 1000.0 * noise(file, 0)}}}).to_string());

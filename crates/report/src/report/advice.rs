@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use benchgate_core::model::{Consequence, LintCode, Metric, SideName, Verdict};
 use benchgate_gate::{Comparison, Reason, Row, RunSummary};
 
+use super::document::Block;
 use super::row_view::RowView;
+use super::view::View;
 use super::words::ENOUGH_SESSIONS;
 
 /// A lint code and every place where it was found.
@@ -178,6 +180,29 @@ fn fix(code: LintCode, format: &str) -> &'static str {
 /// The fix for a benchmark that fails on both sides in the files of another tool.
 const LEAVE_OUT: &str =
     "Read the tool's message. `--exclude REGEX` leaves out a benchmark that can't run on this machine.";
+
+/// Returns the next step if head lacks benchmarks that base has.
+pub(super) fn missing(comparison: &Comparison) -> Option<&'static str> {
+    let is_missing = |row: &Row| {
+        row.fatal && row.verdict == Verdict::Missing && matches!(row.reason, Reason::OnlyOn(SideName::Base))
+    };
+    comparison.rows.iter().any(is_missing).then(|| {
+        if comparison.head.format.starts_with("benchgate/") {
+            "To delete a benchmark, first merge a `[[waiver]]` for it, without `metric`, into the base branch. A renamed \
+             model needs `renamed-from`."
+        } else {
+            "If head's benchmark has another name, `--rename FROM TO` pairs the two. `--exclude REGEX` leaves out one that was \
+             deleted."
+        }
+    })
+}
+
+/// Returns what to do about missing and undecided rows, for the end of a report on a terminal and the beginning of a page.
+pub(super) fn next_steps<'a>(view: &'a View<'_>) -> impl Iterator<Item = Block<'a>> {
+    let blocks = |it: &'a WayOut| [Block::Prose(it.advice.as_str().into()), Block::Commands(&it.commands)];
+    let missing = missing(view.comparison).map(|step| Block::Prose(step.into()));
+    missing.into_iter().chain(view.way_out.iter().flat_map(blocks))
+}
 
 /// Advice on how to settle rows of files that contain only one or a few sessions per side.
 #[derive(Debug, Clone)]

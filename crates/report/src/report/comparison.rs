@@ -5,13 +5,12 @@ use benchgate_core::exit_code::ExitCode;
 use benchgate_core::model::{Consequence, LintCode, Metric, Subject, Unit, Verdict, counted};
 use benchgate_gate::{Geomean, Method, Reason, Row};
 
-use super::advice::WayOut;
 use super::document::{self, Block, Item, Part, TerminalOptions, Text, Tone, icon};
 use super::human::{quantity, silhouette};
 use super::layout::{self, Layout, mark, name};
 use super::view::{self, MORE_COLUMNS};
 use super::words::{self, Words};
-use super::{Fact, LintGroup, RowView, View, open, provenance};
+use super::{Fact, LintGroup, RowView, View, advice, open, provenance};
 
 /// Maximum number of benchmarks whose causes are listed at the top.
 const CAUSES: usize = 3;
@@ -43,7 +42,7 @@ enum Detail {
 pub fn terminal(view: &View<'_>, options: TerminalOptions) -> String {
     let mut blocks = body(view, if options.all { Detail::All } else { Detail::Brief });
     blocks.push(Block::Break);
-    blocks.extend(way_out(view));
+    blocks.extend(advice::next_steps(view));
     let (code, verdict) = (view.comparison.exit_code, view.comparison.verdict);
     let not_asked = code == ExitCode::Pass && !matches!(verdict, Verdict::Pass | Verdict::Improved);
     let why = if not_asked { "; this verdict is not set to fail" } else { "" };
@@ -83,18 +82,13 @@ pub fn markdown(view: &View<'_>, options: MarkdownOptions) -> String {
 
 /// Returns the content of a page below its title and headline.
 pub(super) fn page<'a>(view: &'a View<'a>) -> Vec<Block<'a>> {
-    let mut blocks: Vec<Block<'a>> = way_out(view).collect();
+    let mut blocks: Vec<Block<'a>> = advice::next_steps(view).collect();
     blocks.extend(view.alerts.iter().map(|alert| Block::Callout("IMPORTANT", alert.as_str().into())));
     blocks.extend(causes(view));
     blocks.extend(provenance::warning(view.source.as_ref()));
     blocks.extend(body(view, Detail::Page));
     blocks.extend(provenance::footer(view.source.as_ref(), true));
     blocks
-}
-
-fn way_out<'a>(view: &'a View<'_>) -> impl Iterator<Item = Block<'a>> {
-    let blocks = |it: &'a WayOut| [Block::Prose(it.advice.as_str().into()), Block::Commands(&it.commands)];
-    view.way_out.iter().flat_map(blocks)
 }
 
 /// Returns everything but the verdict.
