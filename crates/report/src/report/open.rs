@@ -56,9 +56,13 @@ fn also_moved<'a>(view: &View<'a>, rows: &[RowView<'a>]) -> Text<'a> {
         let change = format!("{} ({})", row.effect().unwrap_or_default(), row.interval().unwrap_or_default());
         if rows.len() == 1 { change.into() } else { Text::named(row.name).say(" ").say(change) }
     });
+    let what = match rows {
+        [_] => "; its cpu-time, which does not decide the verdict, changed by ",
+        _ => "; cpu-time, which does not decide the verdict, changed: ",
+    };
     match Text::joined(moved, ", ") {
         none if none.is_empty() => none,
-        moved => Text::from("; its cpu-time, which does not decide the verdict, changed by ").then(moved),
+        moved => Text::from(what).then(moved),
     }
 }
 

@@ -143,6 +143,20 @@ fn an_open_row_says_what_its_processor_time_shows() {
 }
 
 #[test]
+fn the_processor_times_of_rows_with_one_reason_are_listed_with_their_names() {
+    let rows = ["sort", "sum"].into_iter().flat_map(|name| {
+        let mut cpu = measured(name, Verdict::Regressed, Reason::BeyondFloor, 1e6, 1.05);
+        (cpu.metric, cpu.fatal) = (Some(Metric::CPU_TIME), false);
+        [measured(name, Verdict::Inconclusive, Reason::Open, 1e6, 1.04), cpu]
+    });
+    let comparison = of_rows(Verdict::Inconclusive, rows.collect());
+    let text = terminal(&View::new(&comparison, None), NARROW);
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let named = "; cpu-time, which does not decide the verdict, changed: sort +5.0 % (";
+    assert!(text.contains(named), "{text}");
+}
+
+#[test]
 fn an_estimate_at_an_end_of_its_interval_is_explained() {
     let mut row = measured("sort", Verdict::Inconclusive, Reason::Open, 1e6, 1.58);
     if let Some(bounds) = row.estimate.as_mut().and_then(|estimate| estimate.interval.as_mut()) {
