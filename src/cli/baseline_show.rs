@@ -7,6 +7,7 @@ use regex::Regex;
 use crate::exit_code::ExitCode;
 use crate::model::{BenchmarkGlob, Better, Metric, MetricKind, Series, Testbed, Unit, counted};
 use crate::pipeline::Filter;
+use crate::record::{AcceptanceFile, QuarantineRecord};
 use crate::report::{percent, quantity, sparkline};
 use crate::stats::change_points::change_points;
 use crate::stats::describe;
@@ -143,15 +144,7 @@ pub fn show(args: &Show, files: &dyn Files, terminal: &Terminal) -> Result<ExitC
     let machine = sessions.last().map(|stored| machine(&stored.file.testbed)).unwrap_or_default();
     let mut text = format!("{}{machine}: {shown}{older}\n", shelf.folder);
     for stored in sessions.iter().filter(|stored| !stored.file.quarantine.is_empty()) {
-        for reason in &stored.file.quarantine {
-            let whom = reason.benchmark.as_deref().unwrap_or("the whole run");
-            let cause = reason.cause;
-            let whose = reason.benchmark.as_deref();
-            let released = store::is_released(reason, whose, &stored.name, &shelf.acceptances);
-            let what = if released { "accepted" } else { "quarantined" };
-            let session = stored.name.readable();
-            text.push_str(&format!("  {what} {session}: {whom}: {cause}: {}\n", reason.why));
-        }
+        text.push_str(&quarantine(stored, &shelf.acceptances));
     }
     for (_, accepted) in shelf.acceptances.iter().chain(&shelf.ended) {
         let what = accepted.benchmark.as_ref().map_or("every benchmark", BenchmarkGlob::as_str);
@@ -165,6 +158,7 @@ pub fn show(args: &Show, files: &dyn Files, terminal: &Terminal) -> Result<ExitC
         };
         text.push_str(&line);
     }
+    let mut changed = String::new();
     for (name, track) in &tracks {
         let newest = track.points.last().map_or(f64::NAN, |(_, value)| *value);
         let spread = track.spread().map_or_else(|| "unknown".to_owned(), percent);
@@ -176,12 +170,52 @@ pub fn show(args: &Show, files: &dyn Files, terminal: &Terminal) -> Result<ExitC
             counted(count, "good session")
         ));
         if args.changes {
-            changes(&sessions, track, &mut text);
+            let found = changes(&sessions, track);
+            text.push_str(&found);
+            changed.push_str(&found);
         }
+    }
+    if args.changes && changed.is_empty() {
+        text.push_str(&format!("no change of level in {shown}\n"));
     }
     destination.write_lines(&text, terminal)?;
     Ok(ExitCode::Pass)
 }
+
+/// A line for each reason why results of a session were quarantined, with the benchmarks that share it.
+fn quarantine(stored: &Stored, acceptances: &[(String, AcceptanceFile)]) -> String {
+    let mut lines: Vec<(&str, &QuarantineRecord, Vec<&str>)> = Vec::new();
+    for reason in &stored.file.quarantine {
+        let whose = reason.benchmark.as_deref();
+        let released = store::is_released(reason, whose, &stored.name, acceptances);
+        let what = if released { "accepted" } else { "quarantined" };
+        let is_same = |(of, known, whom): &&mut (&str, &QuarantineRecord, Vec<&str>)| {
+            *of == what && known.cause == reason.cause && known.why == reason.why && !whom.is_empty()
+        };
+        match (whose, lines.iter_mut().find(is_same)) {
+            (Some(name), Some((_, _, whom))) => whom.push(name),
+            (name, _) => lines.push((what, reason, name.into_iter().collect())),
+        }
+    }
+    let all = stored.file.run("").benchmarks.len();
+    let session = stored.name.readable();
+    let line = |(what, reason, whom): (&str, &QuarantineRecord, Vec<&str>)| {
+        let whom = match whom.as_slice() {
+            [] => "the whole run".to_owned(),
+            [only] => (*only).to_owned(),
+            many if many.len() == all => format!("all {all} benchmarks"),
+            many if many.len() > NAMES => {
+                format!("{} of {all} benchmarks, such as {}", many.len(), many[0])
+            }
+            few => few.join(", "),
+        };
+        format!("  {what} {session}: {whom}: {}: {}\n", reason.cause, reason.why)
+    };
+    lines.into_iter().map(line).collect()
+}
+
+/// Maximum number of benchmarks that the line of a session names.
+const NAMES: usize = 5;
 
 /// The newest sessions, oldest first, and whether there are older ones.
 pub(super) fn load(
@@ -252,7 +286,8 @@ pub(super) const LEAST_SHOWN: f64 = 0.003;
 
 /// Describes every change of level, with the commits between the last session of the old level and the first
 /// of the new one, and the total of several small changes.
-fn changes(sessions: &[Stored], track: &BenchmarkTrack, text: &mut String) {
+fn changes(sessions: &[Stored], track: &BenchmarkTrack) -> String {
+    let mut text = String::new();
     let found = change_points(&track.logs());
     let commit = |at: usize| {
         let name = &sessions[track.points[at].0].name;
@@ -270,6 +305,7 @@ fn changes(sessions: &[Stored], track: &BenchmarkTrack, text: &mut String) {
         let how = moved(last.after - first.before, track.better);
         text.push_str(&format!("  together: {how} over {}\n", counted(found.len(), "change")));
     }
+    text
 }
 
 fn moved(log_ratio: f64, better: Better) -> String {

@@ -6,6 +6,7 @@ mod alert;
 mod anchored;
 mod artifacts;
 mod baseline;
+mod baseline_show;
 mod bisect;
 mod bisect_history;
 mod bundle;
