@@ -225,9 +225,14 @@ fn update(
         let command = accept_command(&file, &updated.path, place, benchmark);
         terminal.print(&format!("  {}\n", report::clean(&command)));
     };
-    if updated.quarantine.len() > absent.len() {
+    if updated.quarantine.iter().any(may_be_intended) {
         let reason = "quarantined results are excluded from the baseline; if the changes are intended, this command releases the results of this session:\n";
         advise(reason, None);
+    } else if updated.quarantine.len() > absent.len() {
+        terminal.say(
+            "quarantined results are excluded from the baseline; no acceptance is needed: once the cause is gone, the \
+             next session joins the baseline again\n",
+        );
     }
     if !absent.is_empty() {
         let names: Vec<String> = absent.iter().map(|name| globset::escape(name)).collect();
@@ -280,6 +285,19 @@ fn outcome(updated: &Updated, place: &str) -> String {
         text.push_str(&format!("quarantined: {whom}: {}: {}\n", reason.cause, reason.why));
     }
     text
+}
+
+/// Returns whether a change of the program may have caused the quarantine, and not the machine or a failure.
+fn may_be_intended(reason: &QuarantineRecord) -> bool {
+    match reason.cause {
+        QuarantineCause::Regressed | QuarantineCause::Diverged => true,
+        QuarantineCause::Undecided => {
+            // The reason of a row begins with its metric.
+            let mut parts = reason.why.split(": ").take(2);
+            reason.why == store::STILL_RED || parts.any(|part| part == LintCode::WorkloadChanged.as_str())
+        }
+        QuarantineCause::Errored | QuarantineCause::Unverified | QuarantineCause::Incomplete => false,
+    }
 }
 
 /// The exit code of the worst quarantine reason, in the same order as for verdicts.
@@ -365,4 +383,23 @@ fn verify(files: &dyn Files, terminal: &Terminal) -> Result<ExitCode, CliError> 
     ));
     say_faults(&verified.faults, terminal);
     Ok(if verified.faults.is_empty() { ExitCode::Pass } else { ExitCode::StoreFailed })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_reasons_that_a_change_of_the_program_can_have_may_be_intended() {
+        let is_intended = |cause, why: &str| {
+            may_be_intended(&QuarantineRecord { cause, why: why.to_owned(), benchmark: None })
+        };
+        let undecided = |why| is_intended(QuarantineCause::Undecided, why);
+        assert!(is_intended(QuarantineCause::Regressed, "latency: 1.1 × the value of the stored sessions"));
+        assert!(undecided("latency: workload-changed: other inputs") && undecided(store::STILL_RED));
+        assert!(
+            !undecided("foreign-process: 8 of 8 processes") && !undecided("latency: likely slower: 1.1 ×")
+        );
+        assert!(!is_intended(QuarantineCause::Errored, "a device is missing"));
+    }
 }

@@ -41,3 +41,16 @@ fn benchmarks_of_a_session_that_share_a_reason_share_a_line() {
     let quarantined: Vec<&str> = shown.lines().filter(|line| line.contains("quarantined")).collect();
     assert!(quarantined.iter().any(|line| line.contains(": all 2 benchmarks: regressed: ")), "{shown}");
 }
+
+#[test]
+fn only_a_change_that_may_be_intended_is_proposed_for_acceptance() {
+    let world = World::new();
+    ten_days(&world);
+    let disturbed = store(&world, 11, 120_000.0, 0.6).expect_code(11).stdout;
+    assert!(
+        disturbed.contains("no acceptance is needed") && !disturbed.contains("baseline accept"),
+        "{disturbed}"
+    );
+    let slower = store(&world, 12, 180_000.0, 0.0).expect_code(10).stdout;
+    assert!(slower.contains("benchgate baseline accept"), "{slower}");
+}

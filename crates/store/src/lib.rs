@@ -45,7 +45,7 @@ pub use name::{RunName, folder_name};
 pub use objects::Objects;
 pub use places::{BRANCH, Branch, CommitTree, Directory};
 pub use prune::{Pruned, prunable};
-pub use quarantine::is_released;
+pub use quarantine::{STILL_RED, is_released};
 pub use select::{History, HistoryQuery, Lineage, Missing, Selection, history_for_gate, is_usable};
 pub use summarise::summarise;
 pub use update::{ExportedSessions, UpdateOptions, Updated, export, judged_side, update};

@@ -14,6 +14,10 @@ use benchgate_gate::{self, ALL_BENCHMARKS, Comparison, Reason, Row};
 use super::RunName;
 use super::name;
 
+/// The reason to quarantine a benchmark of which no good session is left. It ends with an acceptance.
+pub const STILL_RED: &str =
+    "all stored sessions of this benchmark are quarantined, some because it regressed";
+
 /// All reasons to quarantine a side of a run. `comparison` compares that side with the stored sessions, if
 /// there are any. `red` are benchmarks whose last stored results regressed, and `still_red` are those that
 /// have only quarantined results left.
@@ -26,8 +30,7 @@ pub(super) fn reasons(
 ) -> Vec<QuarantineRecord> {
     let mut found = Reasons(Vec::new());
     for name in still_red {
-        let why = "all stored sessions of this benchmark are quarantined, some because it regressed";
-        found.add(QuarantineCause::Undecided, Some(name), why);
+        found.add(QuarantineCause::Undecided, Some(name), STILL_RED);
     }
     if !run.complete {
         found.add(QuarantineCause::Incomplete, None, "the run was interrupted");
