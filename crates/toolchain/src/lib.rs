@@ -37,7 +37,7 @@ pub use python_env::{Environment, PythonEnv, ensure_python, pythons};
 pub enum ToolchainError {
     #[error("find Python 3.10 or newer with pip: {found}")]
     NoPython { found: String },
-    #[error("find {what} in {}, which has {found}", lock.display())]
+    #[error("find {what} in {}, which {found}", lock.display())]
     NotLocked { what: String, found: String, lock: PathBuf },
     #[error("use the pin of IREE {version}: it names commit {pinned}, but {} has commit {locked}", lock.display())]
     OtherCommit { version: String, pinned: String, locked: String, lock: PathBuf },

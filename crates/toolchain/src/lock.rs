@@ -102,7 +102,7 @@ impl Lock {
             let found = self.iree.iter().map(|known| format!("{} ({})", known.version, known.commit));
             ToolchainError::NotLocked {
                 what,
-                found: listed(found, "nothing locked"),
+                found: self.listed(found, "nothing locked"),
                 lock: self.file.clone(),
             }
         };
@@ -171,22 +171,29 @@ impl Lock {
                     }
                     None => format!("the Python environment {name} for {}", platform()),
                 },
-                found: listed(found.into_iter(), "no Python environment locked"),
+                found: self.listed(found.into_iter(), "no Python environment locked"),
                 lock: self.file.clone(),
             });
         }
         Ok(fitting)
+    }
+
+    /// Describes what the lock has instead of the entry that is missing.
+    fn listed(&self, found: impl Iterator<Item = String>, nothing: &str) -> String {
+        let all: Vec<String> = found.collect();
+        match all.as_slice() {
+            [] if self.iree.is_empty() && self.python.is_empty() && !self.file.exists() => {
+                "does not exist yet".to_owned()
+            }
+            [] => format!("has {nothing}"),
+            _ => format!("has {}", all.join(", ")),
+        }
     }
 }
 
 /// The minor version of a Python version: 11 for `3.11`.
 fn minor(python: &str) -> Option<u32> {
     python.split('.').nth(1)?.parse().ok()
-}
-
-fn listed(found: impl Iterator<Item = String>, nothing: &str) -> String {
-    let all: Vec<String> = found.collect();
-    if all.is_empty() { nothing.to_owned() } else { all.join(", ") }
 }
 
 /// Maximum size of a lock, which has a line for each wheel and platform.

@@ -292,7 +292,7 @@ async fn choose<'a>(
     let here: Vec<String> = all(cancel).await?.iter().map(Interpreter::version).collect();
     Err(ToolchainError::NotLocked {
         what: format!("an environment for a Python of this machine ({})", here.join(", ")),
-        found: format!("Python {}", wanted.join(", ")),
+        found: format!("has Python {}", wanted.join(", ")),
         lock: lock.file.clone(),
     })
 }

@@ -54,7 +54,7 @@ pub fn duration(duration: Duration) -> String {
 pub fn percent(fraction: f64) -> String {
     let value = fraction * 100.0;
     if value.is_nan() {
-        return "? %".to_owned();
+        return "?".to_owned();
     }
     if value > WIDEST {
         return format!("> {WIDEST:.0} %");
