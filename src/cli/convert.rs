@@ -15,7 +15,8 @@ use super::{CliError, Terminal, choices, inputs};
 
 /// Write a result in another format
 ///
-/// Reads any format that `compare` reads, strictly: untrustworthy values are errors or findings.
+/// Reads one file of any format that `compare` reads, strictly: untrustworthy values are errors or findings. `csv` is for
+/// spreadsheets, and no command reads it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   benchgate convert bench.json results.jsonl
