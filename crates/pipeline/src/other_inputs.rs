@@ -131,7 +131,7 @@ fn change_floats(elements: &mut [u8], dtype: DType, number: usize, is_signed: bo
         let drawn = drawn(at);
         (0..=drawn % 2).for_each(|_| halve(dtype, element));
         // The sign is the first bit of the last byte. Most signs stay, because a norm needs a positive variance.
-        let is_turned = is_signed && drawn / 2 % 3 == 0;
+        let is_turned = is_signed && (drawn / 2).is_multiple_of(3);
         element.last_mut().filter(|_| is_turned).into_iter().for_each(|byte| *byte ^= 0x80);
     }
     elements != before
