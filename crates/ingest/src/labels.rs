@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use benchgate_core::model::{Lint, LintCode, Quality, is_in, name_words, words};
+use benchgate_core::model::{Lint, LintCode, Quality, excerpt, is_in, name_words, words};
 
 use super::build::time_unit;
 use super::facts::{self, is_place, number};
@@ -25,11 +25,11 @@ pub(super) fn fixed_words(label: &str) -> String {
         let is_hash = hash.len() > 6 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
         let is_unit = time_unit(word).is_some() || is_in(LABEL_UNITS, word);
         let is_size = |size: &str| !size.is_empty() && size.bytes().all(|byte| byte.is_ascii_digit());
-        // Two small numbers may be the size of a tile, which the compiler chooses, and `0x…` is an address.
+        // Two numbers may be the size of a tile or a block, which the compiler chooses, and `0x…` is an address.
         let is_large = |size: &str| size.parse().is_ok_and(|size: u64| size >= LARGER_THAN_TILES);
         let is_shape = word.split('x').all(is_size)
             && (word.split('x').count() > 2
-                || !word.starts_with("0x") && word.contains('x') && word.split('x').any(is_large));
+                || !word.starts_with("0x") && word.contains('x') && word.split('x').all(is_large));
         is_shape || !rest.starts_with(|c: char| c.is_ascii_digit()) && word.len() > 1 && !is_hash && !is_unit
     };
     let texts = label.split_whitespace().filter(|text| !is_place(text));
@@ -63,13 +63,16 @@ pub(super) fn quality(label: &str) -> Vec<(String, f64)> {
         let place = |text: &str| text.as_ptr() as usize - label.as_ptr() as usize;
         &label[place(texts[at]) + texts[at].len()..place(texts[at + 1])]
     };
-    let is_assigned = |at: usize| {
-        // In `1000 images 12 ms`, the number after the word is not its own.
-        let is_counted = || at.checked_sub(1).is_some_and(|before| value(before).is_some());
-        quality(at) != Some(Quality::Work)
-            || between(at).contains(['=', ':'])
-            || texts[at].contains('_')
-            || between(at).trim().is_empty() && !is_counted()
+    let is_assigned = |at: usize| match quality(at) {
+        Some(Quality::Work | Quality::Checksum) => {
+            let is_equal = between(at).contains(['=', ':']) || texts[at].contains('_');
+            // In `1000 images 12 ms`, the number after the word is not its own.
+            let is_counted = || at.checked_sub(1).is_some_and(|before| value(before).is_some());
+            let is_unit =
+                || texts.get(at + 2).is_some_and(|unit| time_unit(unit).is_some() || unit.contains('/'));
+            is_equal || is_in(COUNTED, &texts[at].to_lowercase()) && !is_counted() && !is_unit()
+        }
+        _ => true,
     };
     // The number of `12 passed` belongs to no word before it.
     let is_counted = |at: usize| {
@@ -98,28 +101,29 @@ pub(super) fn quality(label: &str) -> Vec<(String, f64)> {
     (0..texts.len()).filter_map(stated).collect()
 }
 
+/// Amounts of work whose number may follow after a space.
+const COUNTED: &str = "batch rows images tokens items elements frames requests";
+
 /// Words that say that a result is right.
 const VERDICTS: &str = "verified passed pass valid validated correct";
 
-/// Returns the failure that a label states as a whole or in one of its pairs: `correct=false`, `exit_code: 139`.
-pub(super) fn failure(label: &str) -> Option<String> {
-    facts::failure("label", label).or_else(|| {
-        pairs(label).find_map(|(name, value)| {
-            let value = match value {
-                "true" | "false" => value.to_owned(),
-                _ if number(value).is_some() => value.to_owned(),
-                text => Value::String(text.to_owned()).to_string(),
-            };
-            // Text that describes a benchmark may be about errors.
-            document::finding(name, &value.to_lowercase()).map(|lint| lint.detail)
-        })
-    })
-}
-
-/// Returns the problem that a label reports, with the same detail on both sides.
+/// Returns the problem that a label reports as a whole or in one of its pairs (`correct=false`, `exit_code: 139`). The
+/// detail is the same on both sides, because a pair can also be a mode: `exact_match=false`.
 pub(super) fn problem(label: &str) -> Option<Lint> {
-    let stated = || stated_problem(label).map(|said| format!("the label says `{said}`"));
-    facts::problem("label", label).or_else(|| Some(Lint::new(LintCode::ReportedProblem, stated()?)))
+    let stated = || stated_problem(label).map(str::to_owned);
+    let in_pair = || {
+        pairs(label).find_map(|(name, value)| {
+            let is_literal = matches!(value, "true" | "false") || number(value).is_some();
+            let json =
+                if is_literal { value.to_owned() } else { Value::String(value.to_owned()).to_string() };
+            // `False` is Python's.
+            document::finding(name, &json.replace("False", "false")).map(|_| format!("{name}={value}"))
+        })
+    };
+    let lint = |said: String| {
+        Lint::new(LintCode::ReportedProblem, format!("the label says `{}`", excerpt(&said, 80)))
+    };
+    facts::problem("label", label).or_else(|| stated().or_else(in_pair).map(lint))
 }
 
 /// Returns the names and values in a label, of `name=value` and `name: value`.

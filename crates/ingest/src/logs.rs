@@ -110,92 +110,25 @@ const CRASH_PARTS: &[&str] = &[
     "fatal error has been detected by the Java Runtime",
 ];
 
-/// Parts, in lower case, of lines that state a problem but no crash. A program can print them and go on, and so can
+/// Parts, in lower case and separated by bars, of lines that state a problem but no crash. A program can print them and go on, and so can
 /// base's.
-const PROBLEMS: &[&str] = &[
-    "verification failed",
-    "verification: failed",
-    "validation failed",
-    "validation: failed",
-    "validation: no",
-    "verify failed",
-    "verification unsuccessful",
-    "not verified",
-    "mismatch",
-    "wrong answer",
-    "check failed",
-    "command failed",
-    "comparison failed",
-    "skipping verification",
-    "verification skipped",
-    "sigsegv",
-    "terminate called",
-    "loss: nan",
-    "loss=nan",
-    "not ok ",
-    "❌",
-    "fallback path",
-    "no device",
-    "cuda not available",
-    "cuda is not available",
-    "unknown command line argument",
-    "no function named",
-    "ran 0 ",
-    "differs from reference",
-    "differs from the reference",
-    "differs from expected",
-    "nan detected",
-    "timed out",
-    "illegal value",
-    "launch failed",
-    "validation error: [",
-    "results incorrect",
-    "incorrect result",
-    "wrong result",
-    "wrong output",
-    "exceeds tolerance",
-    "results differ",
-    "outputs differ",
-    "do not match",
-    "does not match",
-    "no gpu found",
-    "no device found",
-    "falling back to",
-    "fallback to",
-    "using cpu",
-    "level=error",
-    "[fail]",
-    "assertion failed",
-    "assert failed",
-    "cannot open",
-    "can't open",
-    "could not open",
-    "failed to open",
-    "unable to open",
-    "no cuda-capable device",
-    "driver version is insufficient",
-    "core dumped",
-    "segfault",
-    "permission denied",
-    "connection refused",
-    "quota exceeded",
-    "deadline exceeded",
-    "license expired",
-    "no benchmarks matched",
-    "failed to match any benchmarks",
-    "0 items processed",
-    "processed 0 ",
-    "not implemented",
-    "unimplemented",
-    "aborting",
-    "did not converge",
-    "nan encountered",
-    "invalid value encountered",
-    "running on cpu",
-    "command not found",
-    ": not found",
-    "no such file or directory",
-];
+const PROBLEMS: &str = "verification failed|verification: failed|validation failed|validation: failed|validation: no|\
+    verify failed|verification unsuccessful|not verified|mismatch at|mismatch:|golden mismatch|\
+    checksum mismatch|result mismatch|output mismatch|wrong answer|check failed|command failed|\
+    comparison failed|skipping verification|verification skipped|received sigsegv|caught sigsegv|\
+    signal sigsegv|terminate called|not ok |using fallback path|skipped: no device|\
+    no device available|cuda not available|cuda is not available|unknown command line argument|\
+    no function named|ran 0 benchmarks|differs from reference|differs from the reference|\
+    differs from expected|nan detected|timed out|illegal value|launch failed|validation error: [|\
+    results incorrect|incorrect result|wrong result|wrong output|exceeds tolerance|results differ|\
+    outputs differ|do not match|does not match|no gpu found|no device found|falling back to|\
+    fallback to|using cpu|level=error|[fail]|assertion failed|assert failed|cannot open|can't open|\
+    could not open|failed to open|unable to open|no cuda-capable device|\
+    driver version is insufficient|core dumped|segfault|permission denied|connection refused|\
+    quota exceeded|deadline exceeded|license expired|no benchmarks matched|\
+    failed to match any benchmarks|0 items processed|processed 0 items|processed 0 images|\
+    processed 0 samples|not implemented|unimplemented|aborting|did not converge|nan encountered|\
+    invalid value encountered|running on cpu|command not found|: not found|no such file or directory";
 
 /// Words, in lower case, that begin a message about an error: at the start of a line or after the name of a program or
 /// place.
@@ -313,7 +246,7 @@ pub(super) fn stated_problem(line: &str) -> Option<&'static str> {
     };
     let said = || {
         let is_said = |part: &&str| lower.contains(part) && !is_none(part) && !is_pinned(part);
-        PROBLEMS.iter().copied().find(|part| !is_harmless && is_said(part))
+        PROBLEMS.split('|').find(|part| !is_harmless && is_said(part))
     };
     // `error: 1e-6` and `error: none` are results.
     let is_text = |rest: &str| {
@@ -344,13 +277,21 @@ pub(super) fn stated_problem(line: &str) -> Option<&'static str> {
         let is_named = |at: usize| words.get(at + 2).is_some_and(|next| is_number(next));
         // `3 failed`, `3 tests failed`
         let failed = words.windows(2).enumerate().any(|(at, two)| {
-            let is_noun = ["tests", "cases", "checks", "outputs"].contains(&two[1]);
+            let is_noun = ["tests", "cases", "outputs"].contains(&two[1]);
             let said = if is_noun { words.get(at + 2) } else { words.get(at + 1) };
             said == Some(&"failed") && is_number(two[0]) && two[0] != "0" && !is_named(at)
         });
         failed.then_some("failed")
     };
-    marks.copied().or_else(said).or_else(begun).or_else(counted).or_else(of_glog)
+    // `loss: nan`, but not `packet loss: nan` or `loss: nanoseconds`
+    let lost = || {
+        let words: Vec<&str> =
+            lower.split(|c: char| !c.is_alphanumeric()).filter(|it| !it.is_empty()).collect();
+        let is_lost =
+            |at: usize| words[at..].starts_with(&["loss", "nan"]) && (at == 0 || words[at - 1] != "packet");
+        (0..words.len()).any(is_lost).then_some("loss: nan")
+    };
+    marks.copied().or_else(said).or_else(lost).or_else(begun).or_else(counted).or_else(of_glog)
 }
 
 /// Returns whether a line reports a crash or a failed command.

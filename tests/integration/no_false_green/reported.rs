@@ -135,6 +135,11 @@ fn labels_that_measure_or_number_change_nothing() {
         ("verified 12 ms", "verified 11 ms"),
         ("1000 images, 12 ms", "1000 images, 13 ms"),
         ("pass 3 of 4: fast path", "pass 3 of 4: fast path"),
+        ("block=512x1 vector width 8", "block=1024x1 vector width 16"),
+        ("batch 12 ms, md5 12 ms", "batch 13 ms, md5 13 ms"),
+        ("exact_match=false errors=abs", "exact_match=false errors=abs"),
+        ("mismatches: 0", "mismatches: 0"),
+        ("", "mismatches: 0, processed 0 errors"),
         ("tile=32x64 unroll: 4", "tile=64x64 unroll: 8"),
         ("", "tile=64x64 status=ok"),
     ] {

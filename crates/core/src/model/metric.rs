@@ -293,7 +293,8 @@ const LOSSES: &str = "loss losses perplexity ppl wer cer ter nll bpb bpc bitsper
 const DEVIATIONS: &str = "err errs error errors diff diffs difference differences distance dissimilarity rmse nrmse rmsd \
     mse mae mape relerr abserr l2err bad wrong incorrect invalid ulp ulps residual residuals resid maxerr maxdiff linf discrepancy \
     epe hausdorff chamfer levenshtein distortion mcd";
-const SIMILARITIES: &str = "cosine cossim similarity ssim correlation corr pearson spearman bitexact withintol withintolerance";
+const SIMILARITIES: &str =
+    "cosine cossim similarity ssim correlation corr pearson spearman bitexact withintol withintolerance";
 const SCORES: &str = "accuracy score scores psnr snr sqnr sdr sisdr sisnr f1 bleu sacrebleu rouge chrf meteor bertscore \
     comet auc auroc auprc precision recall ndcg mrr map50 map75 map5095 ap50 ap75 iou miou dice mcc kappa r2 top1 top5 acc1 acc5 prec1 prec5 passed passing success \
     successes succeeded successful ok valid validated verified correct match matches matched agreement exactmatch em \

@@ -18,7 +18,7 @@ use super::counters::{MAX_COUNTERS, counter_metric, reported_counter, unusable_c
 use super::json::StatedLabels;
 use super::summaries::{Aggregate, Instance, StatedRepetitions, Statistic, summarise};
 use crate::build::{agree, has_room};
-use crate::facts::state_quality;
+use crate::facts::{failure, state_quality};
 use crate::join::{LABEL_WORDS, SEVERAL_LABELS};
 use crate::labels;
 use crate::rounding::rounded;
@@ -454,7 +454,7 @@ impl Family {
     fn says_failed(&mut self, row: &mut GoogleBenchmarkRow<'_>) -> bool {
         let label = row.label.take().filter(|label| self.label.as_deref() != Some(label.as_ref()));
         if let Some(label) = label {
-            row.error = row.error.take().or_else(|| labels::failure(&label).map(Cow::Owned));
+            row.error = row.error.take().or_else(|| failure("label", &label).map(Cow::Owned));
             self.problem = self.problem.take().or_else(|| labels::problem(&label));
             let words = labels::fixed_words(&label);
             let is_other = self.label_words.as_ref().is_some_and(|known| *known != words);
