@@ -180,8 +180,10 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<LoadedRun, 
             return Err(unreadable(&ingest::unrecognised(&bytes, path)));
         }
     }
-    let others: Vec<&str> = unknown.iter().map(|path| path.as_str()).collect();
-    if let Some(log) = numbered::of_lost_run(&files, &others) {
+    let is_empty = |path: &str| fs::metadata(path).is_ok_and(|found| found.len() == 0);
+    let others = unknown.iter().map(|path| path.as_str());
+    let logs: Vec<&str> = others.filter(|path| numbered::is_log(path) || is_empty(path)).collect();
+    if let Some(log) = numbered::of_lost_run(&files, &logs) {
         return Err(CliError::input(format!("failed to find the result of the run that wrote {log}"))
             .hint("the other runs of this side have results: measure this one again, or remove its files"));
     }

@@ -74,7 +74,14 @@ pub fn lost_files(base: &[&str], head: &[&str]) -> Option<Lint> {
     })
 }
 
-/// Returns a file that a run without a result seems to have left, such as `head/05.log` or `head/05/stderr.log` next to
+/// Returns whether a file of this name can be the log of a run.
+pub fn is_log(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path).to_ascii_lowercase();
+    let is_word = |word: &str| ["log", "err", "out", "stderr", "stdout"].contains(&word);
+    name.split('.').any(is_word)
+}
+
+/// Returns the log of a run that seems to have left no result, such as `head/05.log` or `head/05/stderr.log` next to
 /// the results of other runs: its number is that of no result, and it lies among or directly after those that are.
 pub fn of_lost_run<'a>(results: &[String], others: &[&'a str]) -> Option<&'a str> {
     let mut series: HashMap<String, BTreeSet<u64>> = HashMap::new();
@@ -83,7 +90,7 @@ pub fn of_lost_run<'a>(results: &[String], others: &[&'a str]) -> Option<&'a str
     }
     others.iter().copied().find(|path| {
         runs(path).any(|(family, number)| {
-            let Some(known) = series.get(&family) else { return false };
+            let Some(known) = series.get(&family).filter(|known| known.len() > 1) else { return false };
             let (first, last) = (known.first().copied(), known.last().copied());
             let range = first.unwrap_or(0)..=last.unwrap_or(0).saturating_add(known.len() as u64);
             range.contains(&number) && !known.contains(&number)
@@ -224,7 +231,9 @@ mod tests {
         let logs =
             ["h/r-01.log", "h/r-02.log", "h/r-04.log", "h/notes-3.txt", "h/r-00.log", "h/r-20261129.log"];
         assert_eq!(lost(&files, &logs), None);
-        assert_eq!(lost(&["h/r-01.json"], &["h/r-03.log"]), None);
+        assert_eq!(lost(&["h/r-01.json"], &["h/r-02.log"]), None);
+        assert!(is_log("h/3/stderr.log") && is_log("h/r-03.stderr") && is_log("h/3/log.txt"));
+        assert!(!is_log("h/r-03.png") && !is_log("h/logistic-3.mlir"));
     }
 
     #[test]

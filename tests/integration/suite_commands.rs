@@ -95,7 +95,7 @@ fn a_command_that_prints_the_time_of_an_operation_in_no_known_format_is_not_time
         "[I] Throughput: 812.3 qps",
         "eval time = 12.3 ms (  0.42 ms per token,  2380.95 tokens per second)",
         "Samples per second: 1200",
-        "{\"name\": \"a\", \"throughput\": {\"mean\": 3}}",
+        "{\"name\": \"a\", \"latency\": {\"mean\": 3}, \"throughput\": {\"mean\": 3}}",
     ] {
         world.write("bench.sh", format!("echo '{line}'\n"));
         world.write("benchgate.toml", CONFIG.replace("format = \"google-benchmark-json\"\n", ""));
@@ -104,6 +104,11 @@ fn a_command_that_prints_the_time_of_an_operation_in_no_known_format_is_not_time
         world.write("benchgate.toml", CONFIG.replace("google-benchmark-json", "whole"));
         world.run(["run"]).expect_code(0);
     }
+    let fixed =
+        "read 1024 MB at 500 MB/s, clip fps 30, see us-east/us, requests per second: off, as per US law";
+    world.write("bench.sh", format!("sleep 0.01; echo '{fixed}'\n"));
+    world.write("benchgate.toml", CONFIG.replace("format = \"google-benchmark-json\"\n", ""));
+    world.run(["run"]).expect_code(0);
 }
 
 #[test]

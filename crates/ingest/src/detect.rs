@@ -252,24 +252,21 @@ pub fn content(bytes: &[u8]) -> FileContent {
 }
 
 /// Returns the words with which a program that measures itself states the time of an operation or a rate: `us/op`,
-/// `requests/s`, `ms per token`, `qps`.
+/// `requests/s`, `ms per token`, `qps`. Rates of bytes are missing, because programs with a fixed amount of work log them.
 pub fn time_of_an_operation(text: &str) -> Option<&str> {
     const UNITS: &str = "s sec secs second ms us µs μs ns";
-    const OPERATIONS: &str =
-        "op ops iter iters iteration iterations call calls request requests token tokens";
-    const RATES: &str = "qps rps fps iops tok/s it/s";
-    /// Headings of the tables of pytest-benchmark, hyperfine and divan.
-    const HEADINGS: [&str; 3] = ["Name (time in", "Time (mean ± ", "│ slowest"];
-    /// Times in the output of programs that run for a fixed duration.
-    const LATENCIES: [&str; 4] =
-        ["http_req_duration", "Latency Distribution", "\"latency\":", "\"throughput\":"];
-    let is_noun = |word: &str| word.len() > 1 && word.chars().all(|c| c.is_alphabetic() || c == '_');
+    const OPERATIONS: &str = "op ops iter iters iteration iterations it call calls request requests req reqs token tokens tok \
+        image images sample samples query queries inference inferences item items frame frames";
+    const RATES: &str = "qps rps iops";
+    /// Headings of the tables of pytest-benchmark, hyperfine, divan and wrk, and the most important line of k6.
+    const HEADINGS: [&str; 5] =
+        ["Name (time in", "Time (mean ± ", "│ slowest", "Latency Distribution", "http_req_duration"];
+    let are = |one: &str, two: &str| {
+        is_in(UNITS, one) && is_in(OPERATIONS, two) || is_in(OPERATIONS, one) && is_in(UNITS, two)
+    };
     let states_time = |word: &&str| {
         let lower = word.to_lowercase();
-        let Some((one, other)) = lower.split_once('/') else { return is_in(RATES, &lower) };
-        is_in(UNITS, one) && is_in(OPERATIONS, other)
-            || is_in(UNITS, other) && !is_in(UNITS, one) && is_noun(one)
-            || is_in(RATES, &lower)
+        lower.split_once('/').map_or(is_in(RATES, &lower), |(one, other)| are(one, other))
     };
     let words = text.split(|c: char| !(c.is_alphanumeric() || c == '/' || c == '_' || c == '.'));
     let mut words = words
@@ -278,16 +275,20 @@ pub fn time_of_an_operation(text: &str) -> Option<&str> {
     let per = || {
         text.lines().find_map(|line| {
             let (before, after) = line.split_once(" per ")?;
-            let words = |text: &str| -> Vec<String> {
-                text.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase).collect()
-            };
-            let (one, other) = (words(before).pop()?, words(after).into_iter().next()?);
-            let is_time = is_in(UNITS, &one) && is_in(OPERATIONS, &other);
-            (is_time || is_in(UNITS, &other) && !is_in(UNITS, &one) && is_noun(&one)).then(|| line.trim())
+            let is_letter = |c: char| !c.is_alphanumeric();
+            let (one, other) = (before.rsplit(is_letter).next()?, after.split(is_letter).next()?);
+            let is_number =
+                |word: Option<&str>| word.is_some_and(|word| word.contains(|c: char| c.is_ascii_digit()));
+            let is_stated = is_number(before.split_whitespace().nth_back(1))
+                || is_number(after.split_whitespace().nth(1));
+            (is_stated && are(&one.to_lowercase(), &other.to_lowercase())).then(|| line.trim())
         })
     };
-    let named = || HEADINGS.into_iter().chain(LATENCIES).find(|known| text.contains(known));
-    words.find(states_time).or_else(per).or_else(named)
+    let named = || HEADINGS.into_iter().find(|known| text.contains(known));
+    // tinybench, vitest
+    let both =
+        || ["\"latency\":", "\"throughput\":"].iter().all(|key| text.contains(key)).then_some("latency");
+    words.find(states_time).or_else(per).or_else(named).or_else(both)
 }
 
 /// The kind of a file that is not a result, as far as its bytes show it.

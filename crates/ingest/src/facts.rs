@@ -15,6 +15,7 @@ use benchgate_core::model::{
 use super::build::{fail, processes, time_unit};
 use super::google_benchmark::counter_metric;
 use super::logs::{is_crash, stated_problem};
+use super::{LineFault, line_fault};
 
 /// Name and value of a field, as text.
 pub(super) type Field = (String, String);
@@ -117,12 +118,19 @@ pub(super) fn state(benchmark: &mut Benchmark, fields: &[Field]) {
 
 /// States those fields of an object of which the tool writes none, and whose names say how right the result is or how
 /// much work was done: a wrapper added them. Other fields may be those of a newer version of the tool.
-pub(super) fn state_results<'a>(
-    benchmark: &mut Benchmark,
-    others: impl IntoIterator<Item = (&'a String, &'a Value)>,
-) {
-    let results: Vec<Field> = of_json(others).into_iter().filter(|(name, _)| is_result(name)).collect();
+pub(super) fn state_results(benchmark: &mut Benchmark, others: &BTreeMap<String, Value>, of_file: &[Field]) {
+    let mut results = of_file.to_vec();
+    results.extend(of_json(others).into_iter().filter(|(name, _)| is_result(name)));
     state(benchmark, &results);
+}
+
+/// Returns these fields of a whole file, which all of its benchmarks share.
+///
+/// # Errors
+/// There are so many that they would be repeated too often.
+pub(super) fn results_of_file(others: &BTreeMap<String, Value>) -> Result<Vec<Field>, LineFault> {
+    let results = of_json(others).into_iter().filter(|(name, _)| is_result(name)).collect();
+    shared(results).map_err(|what| line_fault(1, what))
 }
 
 /// States whether the tool printed its last line about the benchmark. Some files never contain that line, but a side

@@ -47,10 +47,11 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     };
     build::check_runs(file.results.iter().map(runs).sum())?;
     let mut benchmarks = ByName::default();
+    let of_file = facts::results_of_file(&file.others)?;
     for mut command in file.results {
         let others = std::mem::take(&mut command.others);
         let mut benchmark = benchmark(command);
-        facts::state_results(&mut benchmark, file.others.iter().chain(&others));
+        facts::state_results(&mut benchmark, &others, &of_file);
         benchmarks.push_once(benchmark);
     }
     Ok(Run { benchmarks: benchmarks.finish(), ..Run::default() })

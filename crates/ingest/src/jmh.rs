@@ -77,7 +77,7 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     for mut entry in file {
         let others = std::mem::take(&mut entry.others);
         let mut benchmark = benchmark(entry);
-        facts::state_results(&mut benchmark, &others);
+        facts::state_results(&mut benchmark, &others, &[]);
         benchmarks.push_once(benchmark);
     }
     Ok(Run { benchmarks: benchmarks.finish(), ..Run::default() })

@@ -146,6 +146,7 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     let environment = environment.map_err(|what| line_fault(1, what))?.unwrap_or_default();
     let own = file.machine_info.as_ref().map(|machine| facts::of_json(&machine.own)).unwrap_or_default();
     let own = facts::shared(own).map_err(|what| line_fault(1, what))?;
+    let of_file = facts::results_of_file(&file.others)?;
     let mut benchmarks = ByName::default();
     for mut entry in file.benchmarks {
         let others = std::mem::take(&mut entry.others);
@@ -164,7 +165,7 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
         benchmark.labels.extend(arguments);
         benchmark.labels.insert("arguments".to_owned(), names);
         facts::state(&mut benchmark, &stated);
-        facts::state_results(&mut benchmark, file.others.iter().chain(&others));
+        facts::state_results(&mut benchmark, &others, &of_file);
         benchmark.labels.extend(environment.clone());
         benchmarks.push_once(benchmark);
     }

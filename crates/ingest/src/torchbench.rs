@@ -279,7 +279,7 @@ fn add_metrics(benchmark: &mut Benchmark, line: &TorchbenchLine) {
         processes(benchmark, metric, if timed { 1e9 / iterations } else { 1.0 }, vec![values]);
     }
     facts::state(benchmark, &said_in_words);
-    facts::state_results(benchmark, &line.others);
+    facts::state_results(benchmark, &line.others, &[]);
 }
 
 fn without_warmup(benchmark: &mut Benchmark, mut values: Vec<f64>, warmup: usize, main: bool) -> Vec<f64> {
