@@ -76,6 +76,8 @@ fn weights_that_can_t_be_made_fail_their_model_with_the_reason() {
 fn a_wrong_description_is_refused_with_the_right_form() {
     for (input, weights, form) in [
         ("3xf32=random()", "random(seed=1)", "expected `1x3xf32=random(seed=42, skip=0, scale=1, offset=0)`"),
+        ("3xi64=random(seed=4)", "random(seed=1)", "expected `3xi64=random(seed=4, scale=1000)`"),
+        ("3xi1=random(seed=4)", "random(seed=1)", "expected `3xi1=random(seed=4, scale=2)`"),
         ("3xf32=1", "random()", "`scope=random(seed=42)` or `scope=zeros()`, found `model=random()`"),
     ] {
         let outcome = suite(input, weights, "made.mlir").world.run(["run"]).expect_code(2);

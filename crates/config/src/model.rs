@@ -122,10 +122,10 @@ table! {
         "Several functions of one MLIR module instead of `function`: one benchmark each.";
     head "inputs": KeyPresence::Text("[]") => inputs: Vec<ModelInput> = Vec::new(), LINES,
         "One input per argument: an `.npy` file, a raw file with its type (`1x3xbf16=@x.bin`), values \
-        (`1x3xf32=1`; `5` for an argument that is not a tensor), or \
-             NumPy's random numbers (`1x3xf32=random(seed=42)`, also with `skip`, `scale` and `offset`). Exported \
-             models provide their own. Inputs given here replace the seeded random ones of `.onnx` and the saved \
-             ones of `.pt2`.";
+             (`1x3xf32=1`; `5` for an argument that is not a tensor), or NumPy's random numbers \
+             (`1x3xf32=random(seed=42)`, also with `skip`, `scale` and `offset`; integers need a `scale`: \
+             `1x3xi64=random(seed=42, scale=1000)` for 0 to 999). Exported models provide their \
+             own. Inputs given here replace the seeded random ones of `.onnx` and the saved ones of `.pt2`.";
     head "expected": KeyPresence::Text("[]") => expected: Vec<TensorFile> = Vec::new(), LINES,
         "One `.npy` or raw file (`4x8xbf16=@y.bin`) per result. Exported models provide their own; \
         without a reference, head's outputs are compared with base's.";
@@ -478,12 +478,13 @@ fn input(view: ConfigView<'_, '_>, problems: &mut Collector) -> Option<ModelInpu
         return Some(ModelInput::File(file));
     }
     if RandomTensor::is_meant(text) {
-        let random = RandomTensor::parse(text);
-        if random.is_none() {
-            let form = "1x3xf32=random(seed=42, skip=0, scale=1, offset=0)";
-            problems.add(view.at(), format!("`inputs`: expected `{form}`, found `{}`", shown(text)));
-        }
-        return random.map(ModelInput::Random);
+        return match values::random_input(text) {
+            Ok(random) => Some(ModelInput::Random(random)),
+            Err(why) => {
+                problems.add(view.at(), format!("`inputs`: {why}"));
+                None
+            }
+        };
     }
     if !values::is_literal_input(text) {
         problems.add(

@@ -9,6 +9,10 @@ use std::time::Duration;
 use toml_span::Value;
 use toml_span::value::ValueInner;
 
+use benchgate_core::numerics::RandomTensor;
+
+use super::problems::shown;
+
 /// The type of a value, for messages of the form `expected …, found …`.
 pub(super) fn found(value: &Value<'_>) -> &'static str {
     match value.as_ref() {
@@ -122,6 +126,24 @@ pub(super) fn is_literal_input(text: &str) -> bool {
         && is_known
         && !text.contains('@')
         && is_line(text)
+}
+
+/// Parses an input of random numbers.
+///
+/// # Errors
+/// The notation to use instead.
+pub(super) fn random_input(text: &str) -> Result<RandomTensor, String> {
+    let Some(random) = RandomTensor::parse(text) else {
+        let form = "1x3xf32=random(seed=42, skip=0, scale=1, offset=0)";
+        return Err(format!("expected `{form}`, found `{}`", shown(text)));
+    };
+    let Some(flaw) = random.integer_flaw() else { return Ok(random) };
+    let (other, last) = random.with_integers();
+    Err(format!(
+        "expected `{other}` for integers from 0 to {last}, found `{}`: {flaw}, because numbers between 0 and 1 are \
+         multiplied by `scale` and truncated",
+        shown(text)
+    ))
 }
 
 /// The smallest bare number that is refused: from here on it is far more likely that a percent sign is

@@ -52,7 +52,7 @@ pub(super) async fn parameters(
 
 async fn random_file(host: &Host<'_>, random: &RandomTensor) -> Staged<TensorFile> {
     let file = TensorFile { path: PathBuf::from("input.bin"), raw: Some(random.kind.clone()) };
-    let key = KeyBuilder::new("random-input/1").text("notation", &random.to_string()).finish();
+    let key = KeyBuilder::new("random-input/2").text("notation", &random.to_string()).finish();
     let random = random.clone();
     let path =
         kept(host, key, "input.bin", async || Ok(move |write: &Writer| write.parts(random.bytes()))).await?;

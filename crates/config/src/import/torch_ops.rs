@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use benchgate_core::numerics::RandomTensor;
+use benchgate_core::numerics::{IntegerFlaw, RandomTensor};
 
 use super::SuiteFiles;
 use super::definition::{Definition, Untranslated};
@@ -172,7 +172,14 @@ fn inputs(definition: &Definition) -> Result<Vec<String>, String> {
         let sides: Vec<String> = sides;
         let random = RandomTensor { kind: format!("{}{dtype}", sides.concat()), seed, skip, scale, offset };
         skip += random.elements().ok_or_else(|| format!("an input is larger than any memory: {argument}"))?;
-        inputs.push(random.to_string());
+        inputs.push(match random.integer_flaw() {
+            None => random.to_string(),
+            // NumPy's numbers below 1 are zero as integers.
+            Some(IntegerFlaw::Constant(value)) if dtype != "i1" => format!("{}={value}", random.kind),
+            Some(flaw) => {
+                return Err(format!("`flat_args` has integers that are not random ({flaw}): {argument}"));
+            }
+        });
     }
     Ok(inputs)
 }

@@ -16,7 +16,7 @@ mod verify;
 pub use check::{check, typical_magnitude};
 pub use file::{NpyError, TensorFile, TensorFileError, lacks_npy, literal_elements};
 pub use parameters::{ArchiveError, ParameterFill, WeightArchive};
-pub use random::RandomTensor;
+pub use random::{IntegerFlaw, RandomTensor};
 pub use tensor::{DType, ShapeError, Tensor};
 pub use tolerance::NumericsTolerance;
 pub use verify::{against_base, vacuous, vacuous_base, verify, with_other_inputs};

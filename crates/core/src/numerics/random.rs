@@ -30,6 +30,27 @@ pub struct RandomTensor {
 
 impl Eq for RandomTensor {}
 
+/// The reason why a description gives no random integers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum IntegerFlaw {
+    /// All elements are this integer.
+    Constant(f64),
+    /// Few elements differ from the others, or few are equally likely.
+    SmallScale,
+    /// The type can't represent all integers from the first to the second.
+    Outside(f64, f64),
+}
+
+impl fmt::Display for IntegerFlaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Constant(value) => write!(f, "all elements would be {value}"),
+            Self::SmallScale => f.write_str("`scale` is below 2"),
+            Self::Outside(first, last) => write!(f, "the type can't represent {first} to {last}"),
+        }
+    }
+}
+
 impl RandomTensor {
     /// Returns whether a text has the form of a random input, valid or not.
     pub fn is_meant(text: &str) -> bool {
@@ -70,6 +91,38 @@ impl RandomTensor {
         Some(count)
     }
 
+    /// Returns the reason why the elements are no random integers; `None` for floating-point numbers. NumPy's numbers
+    /// are below 1, so without a `scale` all integers are zero.
+    pub fn integer_flaw(&self) -> Option<IntegerFlaw> {
+        let (dtype, _) = parse_type(&self.kind)?;
+        let (least, most) = integers(dtype)?;
+        let ends = [self.offset, self.offset + self.scale];
+        // No element reaches the upper end, and the lower one is too rare to count.
+        let first = |low: f64| if low < 0.0 { low.floor() + 1.0 } else { low.floor() };
+        let (first, last) = (first(ends[0].min(ends[1])), 0.0 - first(-ends[0].max(ends[1])));
+        let is_bool = dtype == DType::Bool;
+        if !is_bool && (first < least || last > most) {
+            return Some(IntegerFlaw::Outside(first, last));
+        }
+        if is_bool && (first > 0.0 || last < 0.0) {
+            return Some(IntegerFlaw::Constant(1.0));
+        }
+        if first >= last {
+            return Some(IntegerFlaw::Constant(first));
+        }
+        (self.scale.abs() < 2.0).then_some(IntegerFlaw::SmallScale)
+    }
+
+    /// Returns a description of random integers of the same type, and the largest of them.
+    pub fn with_integers(&self) -> (Self, u32) {
+        let scale: u32 = match parse_type(&self.kind) {
+            Some((DType::Bool, _)) => 2,
+            Some((DType::I8 | DType::U8, _)) => 100,
+            _ => 1000,
+        };
+        (Self { scale: scale.into(), offset: 0.0, ..self.clone() }, scale - 1)
+    }
+
     /// Returns the bytes of a raw file, in parts.
     pub fn bytes(&self) -> impl Iterator<Item = Vec<u8>> {
         let dtype = parse_type(&self.kind).map_or(DType::F32, |(dtype, _)| dtype);
@@ -108,8 +161,24 @@ impl fmt::Display for RandomTensor {
     }
 }
 
+/// Returns the least and the largest integer of a type; `None` for floating-point numbers.
+fn integers(dtype: DType) -> Option<(f64, f64)> {
+    Some(match dtype {
+        DType::F64 | DType::F32 | DType::F16 | DType::Bf16 => return None,
+        DType::I64 => (i64::MIN as f64, i64::MAX as f64),
+        DType::I32 => (i32::MIN.into(), i32::MAX.into()),
+        DType::I16 => (i16::MIN.into(), i16::MAX.into()),
+        DType::I8 => (i8::MIN.into(), i8::MAX.into()),
+        DType::U64 => (0.0, u64::MAX as f64),
+        DType::U32 => (0.0, u32::MAX.into()),
+        DType::U16 => (0.0, u16::MAX.into()),
+        DType::U8 => (0.0, u8::MAX.into()),
+        DType::Bool => (0.0, 1.0),
+    })
+}
+
 /// Appends a number as an element of a type, in little-endian order. Integers are truncated, like NumPy's
-/// `astype` does.
+/// `astype` does. Booleans are too, because otherwise almost none would be false.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast to the tensor's type")]
 fn encode(dtype: DType, value: f64, bytes: &mut Vec<u8>) {
     match dtype {
@@ -125,7 +194,7 @@ fn encode(dtype: DType, value: f64, bytes: &mut Vec<u8>) {
         DType::U32 => bytes.extend((value as u32).to_le_bytes()),
         DType::U16 => bytes.extend((value as u16).to_le_bytes()),
         DType::U8 => bytes.push(value as u8),
-        DType::Bool => bytes.push(u8::from(value != 0.0)),
+        DType::Bool => bytes.push(u8::from(value.trunc() != 0.0)),
     }
 }
 
@@ -198,6 +267,35 @@ mod tests {
         assert_eq!(values("2xi8=random(seed=0, scale=10)"), [5.0, 7.0]);
         // This needs more than one chunk and more than one round of the generator.
         assert_eq!(values("70000xf32=random(seed=7)").len(), 70_000);
+    }
+
+    #[test]
+    fn integers_need_a_scale_that_gives_different_ones() {
+        let flaw = |text: &str| RandomTensor::parse(text).unwrap().integer_flaw();
+        for random in ["3xf32=random(seed=1)", "3xbf16=random(seed=1, scale=0)"] {
+            assert_eq!(flaw(random), None, "{random}");
+        }
+        let zeros = Some(IntegerFlaw::Constant(0.0));
+        for kind in ["8x128xi64", "3xsi32", "3xui16", "i8", "3xi1"] {
+            assert_eq!(flaw(&format!("{kind}=random(seed=1)")), zeros, "{kind}");
+            assert_eq!(flaw(&format!("{kind}=random(seed=1, scale=2)")), None, "{kind}");
+        }
+        // Numbers between -1 and 1 are truncated to zero.
+        assert_eq!(flaw("3xi32=random(seed=1, scale=2, offset=-1)"), zeros);
+        assert_eq!(flaw("3xi32=random(seed=1, scale=-2, offset=1)"), zeros);
+        assert_eq!(flaw("3xi32=random(seed=1, scale=-3, offset=0)"), None);
+        assert_eq!(flaw("3xi32=random(seed=1, offset=5)"), Some(IntegerFlaw::Constant(5.0)));
+        assert_eq!(flaw("3xi1=random(seed=1, scale=9, offset=1)"), Some(IntegerFlaw::Constant(1.0)));
+        assert_eq!(flaw("3xi32=random(seed=1, scale=1.5)"), Some(IntegerFlaw::SmallScale));
+        assert_eq!(flaw("3xi8=random(seed=1, scale=129)"), Some(IntegerFlaw::Outside(0.0, 128.0)));
+        assert_eq!(flaw("3xi8=random(seed=1, scale=256, offset=-128)"), None);
+        assert_eq!(flaw("3xui8=random(seed=1, scale=4, offset=-2)"), Some(IntegerFlaw::Outside(-1.0, 1.0)));
+        for kind in ["3xi64", "3xi8", "3xi1"] {
+            let random = RandomTensor::parse(&format!("{kind}=random(seed=1, offset=7)")).unwrap();
+            assert_eq!(random.with_integers().0.integer_flaw(), None, "{kind}");
+        }
+        let booleans = values("1000xi1=random(seed=1, scale=2)");
+        assert!((400.0..600.0).contains(&booleans.iter().sum::<f64>()), "{booleans:?}");
     }
 
     #[test]
