@@ -2,8 +2,8 @@
 //!
 //! The other inputs have the same types and shapes as the given ones, and values that a function should also
 //! accept. Floating-point numbers are in reverse order and halved, some of them twice, and some have the other sign; in an
-//! input of zeros, some become 0.5 or 8. Integers may be indices, so they stay between zero and the largest one: they are
-//! in reverse order, every fourth one is replaced by the next, some of equal ones are moved towards zero, and sorted
+//! input of zeros, some become 0.5 or 8. Integers may be indices, so they stay between zero and the largest one, but a
+//! zero alone, which may be a position, becomes one: they are in reverse order, every fourth one is replaced by the next, some of equal ones are moved towards zero, and sorted
 //! ones, which may be offsets, are rounded to even numbers and stay sorted. Inputs with equal elements don't get equal
 //! ones: those of input N begin with the Nth. The changed elements have no period: otherwise, rows whose length it
 //! divides would stay equal, and a function that computes only one of them would not be noticed.
@@ -45,7 +45,7 @@ pub(super) fn made(
     let mut changed = Vec::new();
     for (number, input) in inputs.iter().enumerate() {
         let other = other(input, number, values, folder)?;
-        changed.extend(other.as_ref().map(|(dtype, _)| is_float(*dtype)));
+        changed.extend(other.as_ref().map(|(is_float, _)| *is_float));
         made.push(other.map_or_else(|| input.clone(), |(_, other)| other));
     }
     let has_less = match values {
@@ -56,13 +56,13 @@ pub(super) fn made(
     Ok((!changed.is_empty()).then_some(OtherInputs { inputs: made, has_less }))
 }
 
-/// `None` if the input stays the same.
+/// Returns another input, and whether its elements are floating-point numbers. `None` if the input stays the same.
 fn other(
     input: &InputArg,
     number: usize,
     values: OtherValues,
     folder: &Path,
-) -> Result<Option<(DType, InputArg)>, PipelineError> {
+) -> Result<Option<(bool, InputArg)>, PipelineError> {
     let (raw, dtype, mut bytes, at) = match input {
         InputArg::File(file) => {
             let bytes = fs::read(&file.path).map_err(PipelineError::io("read", &file.path))?;
@@ -72,7 +72,11 @@ fn other(
             (file.raw.clone(), tensor.dtype(), bytes, at)
         }
         InputArg::Literal(text) => {
-            let Some((raw, dtype, bytes)) = literal_elements(text) else { return Ok(None) };
+            let Some((raw, dtype, bytes)) = literal_elements(text) else {
+                return Ok(
+                    other_number(text, values).map(|(is_float, other)| (is_float, InputArg::Literal(other)))
+                );
+            };
             (Some(raw.to_owned()), dtype, bytes, 0)
         }
     };
@@ -86,7 +90,18 @@ fn other(
     let mut file = TensorFile { path: folder.to_owned(), raw };
     file.path.push(format!("other-input{number}.{}", file.ending()));
     fs::write(&file.path, bytes).map_err(PipelineError::io("write", &file.path))?;
-    Ok(Some((dtype, InputArg::File(file))))
+    Ok(Some((is_float(dtype), InputArg::File(file))))
+}
+
+/// Returns another number for an argument that is not a tensor, and whether it is a floating-point number.
+fn other_number(text: &str, values: OtherValues) -> Option<(bool, String)> {
+    if let Ok(value) = text.parse::<i64>() {
+        let other = if value == 0 { 1 } else { value - value.signum() };
+        return (values != OtherValues::FloatingPoint).then(|| (false, other.to_string()));
+    }
+    let value = text.parse::<f64>().ok().filter(|value| value.is_finite())?;
+    let other = if value == 0.0 { 0.5 } else { value / 2.0 };
+    Some((true, other.to_string()))
 }
 
 /// Returns a number of 64 bits that only depends on the position, by the finalizer of SplitMix64 (Steele, Lea and Flood,
@@ -175,8 +190,7 @@ fn change_integers(elements: &mut [u8], dtype: DType, number: usize) -> bool {
     if elements.chunks(size).all(|element| *element == elements[..size]) {
         elements.copy_from_slice(&reversed);
     }
-    // A single zero stays, because it may be a position, of which there is no other.
-    let is_zero = before.len() > size && before.iter().all(|byte| *byte == 0);
+    let is_zero = before.iter().all(|byte| *byte == 0);
     let moved = |value: i64| if is_zero { 1 } else { towards_zero(value) };
     // The first of equal elements is moved and the second stays.
     for first in [0, 1] {
@@ -276,6 +290,9 @@ mod tests {
         assert_eq!(of_one("1xui8=255"), [254.0]);
         assert_eq!(of_one("3xi64=9007199254740993"), [9_007_199_254_740_992.0; 3]);
         assert_eq!(of_one("3xi64=0"), [1.0, 0.0, 0.0]);
+        for single in ["i64=0", "1xi64", "1x1xi32=0", "1xi1=0"] {
+            assert_eq!(of_one(single), [1.0], "{single}");
+        }
         // A mask is not emptied.
         assert_eq!(of_one("4xi64=0 0 1 1"), [1.0, 1.0, 0.0, 0.0]);
         assert_eq!(of_one("3xi1=1 0 0"), [0.0, 0.0, 1.0]);
@@ -331,6 +348,25 @@ mod tests {
             assert!(!other(alone, OtherValues::All).unwrap().has_less);
         }
         assert!(other(&inputs[1..], OtherValues::FloatingPoint).is_none());
-        assert!(other(&[literal("2xf8E4M3FN=1 2"), literal("i32=0")], OtherValues::All).is_none());
+        assert!(other(&[literal("2xf8E4M3FN=1 2")], OtherValues::All).is_none());
+        // A zero that is the only position stays.
+        let position = [literal("3xf32=1"), literal("i32=0"), literal("0")];
+        assert!(other(&position, OtherValues::All).unwrap().has_less);
+        assert_eq!(other(&position, OtherValues::FloatingPoint).unwrap().inputs[1..], position[1..]);
+    }
+
+    #[test]
+    fn arguments_that_are_not_tensors_change_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let given = ["5", "0", "-3", "2.5", "-1.0", "0.0", "1e-3"].map(literal);
+        let made = |values| made(&given, values, folder.path()).unwrap().unwrap();
+        let all = ["4", "1", "-2", "1.25", "-0.5", "0.5", "0.0005"].map(literal);
+        assert_eq!(made(OtherValues::All).inputs, all);
+        assert_eq!(
+            (made(OtherValues::Signed).inputs, made(OtherValues::Signed).has_less),
+            (all.to_vec(), true)
+        );
+        let floats = made(OtherValues::FloatingPoint).inputs;
+        assert_eq!((&floats[..3], &floats[3..]), (&given[..3], &all[3..]));
     }
 }
