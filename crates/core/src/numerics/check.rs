@@ -54,7 +54,8 @@ pub fn check(
     }
     let is_explained =
         || measured.is_only_inexact() && exactness.is_some_and(|found| found.is_no_worse_than_reference());
-    let verdict = measured.verdict(&tolerance).or_else(|why| if is_explained() { Ok(()) } else { Err(why) });
+    let verdict =
+        measured.verdict(dtype, &tolerance).or_else(|why| if is_explained() { Ok(()) } else { Err(why) });
     // Sums over the whole output show nothing about its small parts.
     let lost = || lost_part(&output, &reference, reference64, &tolerance, magnitude);
     match verdict.and_then(|()| lost().map_or(Ok(()), Err)) {
@@ -136,10 +137,6 @@ fn remove_mask(sizes: &mut Vec<f64>, largest: f64) -> Option<bool> {
 /// Converts both tensors to the reference's type, if the output's bits can be read as that type.
 fn aligned(output: &Tensor, reference: &Tensor) -> Option<(Tensor, Tensor)> {
     let (o, r) = (output.dtype(), reference.dtype());
-    let is_integer = |dtype| {
-        use DType::{I8, I16, I32, I64, U8, U16, U32, U64};
-        matches!(dtype, I64 | I32 | I16 | I8 | U64 | U32 | U16 | U8)
-    };
     if o == r {
         return Some((output.clone(), reference.clone()));
     }
@@ -150,6 +147,11 @@ fn aligned(output: &Tensor, reference: &Tensor) -> Option<(Tensor, Tensor)> {
         return Some((output.clone(), reference.bits_as(DType::Bf16)?));
     }
     None
+}
+
+fn is_integer(dtype: DType) -> bool {
+    use DType::{I8, I16, I32, I64, U8, U16, U32, U64};
+    matches!(dtype, I64 | I32 | I16 | I8 | U64 | U32 | U16 | U8)
 }
 
 /// The measured differences, before the verdict.
@@ -174,7 +176,7 @@ impl MeasuredDifferences<'_> {
         self.divergence.non_finite == 0 && self.wrong_specials == 0 && self.finite > 0
     }
 
-    fn verdict(&self, tolerance: &NumericsTolerance) -> Result<(), String> {
+    fn verdict(&self, dtype: DType, tolerance: &NumericsTolerance) -> Result<(), String> {
         let d = &self.divergence;
         let place = self.place.describe().map_or_else(String::new, |place| format!(", {place}"));
         if d.non_finite > 0 {
@@ -198,8 +200,16 @@ impl MeasuredDifferences<'_> {
             return Ok(());
         }
         if d.mismatched > 0 {
+            let is_step = d.max_abs == 1.0 && is_integer(dtype);
+            let remedy = if is_step {
+                format!(
+                    "; integers that differ by at most 1, as in a quantized model, agree with `[numerics.{dtype}] atol = 1`"
+                )
+            } else {
+                String::new()
+            };
             return Err(format!(
-                "{} of {} elements beyond the tolerance, largest |a − b| {:.3e}{place}",
+                "{} of {} elements beyond the tolerance, largest |a − b| {:.3e}{place}{remedy}",
                 d.mismatched, d.elements, d.max_abs
             ));
         }
