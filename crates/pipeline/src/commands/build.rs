@@ -66,7 +66,7 @@ impl PreparedCommand {
         let log = host.logs.join(format!("build-{}-{}.log", self.spec.name, side.name));
         files::if_exists(std::fs::remove_file(&log)).map_err(PipelineError::io("remove", &log))?;
         // Nothing is compared with a base that has no checkout.
-        let is_observed = self.is_checked_out || !self.guarded.is_empty();
+        let is_observed = self.is_compared();
         let mut files = self.build_files.take();
         for line in &self.spec.build {
             let before = self.guarded.look()?;

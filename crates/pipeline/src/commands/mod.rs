@@ -145,6 +145,8 @@ pub(super) struct PreparedCommand {
     build_files: Option<Opened>,
     /// The files that base's first process used, before any process of head, if it could be observed.
     first_files: OnceLock<Opened>,
+    /// The files that `setup` used, if they could be observed.
+    setup_files: OnceLock<Opened>,
     /// Source files that the command lines name.
     named: NamedFiles,
     /// The times at which `setup` began and ended.
@@ -191,6 +193,7 @@ impl PreparedCommand {
             built_by: SystemTime::now(),
             build_files: Some(Opened::default()),
             first_files: OnceLock::new(),
+            setup_files: OnceLock::new(),
             named: NamedFiles::new(),
             setup_began: OnceLock::new(),
             set_up: OnceLock::new(),
@@ -249,6 +252,11 @@ impl PreparedCommand {
         (self.program_sha256, self.files) = (program_sha256, files);
         self.named = self.look_at_named(digests).await;
         Ok(())
+    }
+
+    /// Returns whether a checkout of the base is compared with head, so that its lines are observed.
+    fn is_compared(&self) -> bool {
+        self.is_checked_out || !self.guarded.is_empty()
     }
 
     /// Returns whether the command has a line that runs before its first process and could create its
@@ -375,7 +383,17 @@ impl PreparedCommand {
     ) -> Result<Option<Finished>, PipelineError> {
         self.setup_began.get_or_init(SystemTime::now);
         if let Some(line) = &self.spec.setup {
-            let finished = host.run(&self.line(line, Path::new(""), EVERYTHING).log(log)).await?;
+            let line = self.line(line, Path::new(""), EVERYTHING).log(log);
+            let is_observed = self.is_compared();
+            let first = if is_observed { observed_process(line.clone()) } else { line.clone() };
+            let mut finished = host.run(&first).await?;
+            // An observed process can't gain privileges (`sudo`).
+            if is_observed && matches!(finished.exit, Exit::Code(_)) {
+                finished = host.run(&line).await?;
+            }
+            if let Some(opened) = finished.opened.take() {
+                self.setup_files.get_or_init(|| opened);
+            }
             if finished.exit != Exit::Success {
                 let why = failure(&finished, None).why;
                 return Err(PipelineError::Setup { command: self.spec.name.clone(), why });

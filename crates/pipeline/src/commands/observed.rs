@@ -1,5 +1,6 @@
 //! Runs one more process of each side after everything is measured, and observes which files it opens. This
-//! shows which source files `prepare` reads, and which files of earlier processes a process reuses.
+//! shows which source files `prepare` reads, and which files of earlier processes a process reuses. `setup` is observed
+//! when it runs, because it may not work twice.
 //!
 //! All processes share the user's folders. Separate folders would make honest tools slow or let them fail,
 //! because tools look for packages, downloads and compilers in the home folder. So processes are not
@@ -99,8 +100,13 @@ pub(crate) async fn observe(
             host.progress.on(Event::StepFinished { stage, what: &what, note: "", took: started.elapsed() });
         }
         if let [of_base, of_head] = observed.as_slice() {
-            let mut lints: Vec<Lint> =
-                other_preparation(host, (reference, of_base), (command, of_head)).await.into_iter().collect();
+            let since = reference.began;
+            let prepared = [of_base, of_head].map(|observed| observed.prepared_with.clone());
+            let set_up = [reference, command]
+                .map(|side| side.setup_files.get().map(|opened| side.read_sources(host, opened, since)));
+            let mut lints = Vec::new();
+            lints.extend(other_preparation(host, "prepare", prepared, [reference, command]).await);
+            lints.extend(other_preparation(host, "setup", set_up, [reference, command]).await);
             lints.extend(kept_state(of_base, of_head));
             lints.extend(others_sources::read_by_base(host, (reference, of_base), command).await);
             lints.extend(others_sources::made_by_head((reference, of_base), of_head, &head.commands));
@@ -134,8 +140,7 @@ impl PreparedCommand {
             let line = observed_process(self.line(line, Path::new(""), EVERYTHING).log(log));
             observed.prepared_with = seen(host.run(&line).await?).map(|opened| {
                 observed.opened.join(opened.clone());
-                let old = opened.read.iter().filter(|path| written(path).is_none_or(|at| at < since));
-                old.filter_map(|path| self.name_in_sources(host, path)).collect()
+                self.read_sources(host, &opened, since)
             });
         }
         let start = observed_process(self.start(output, EVERYTHING).capture_stdout().log(log));
@@ -150,6 +155,12 @@ impl PreparedCommand {
             Reused { files: self.reused(&observed.recent), memory: opened.kept_memory }
         });
         Ok(observed)
+    }
+
+    /// The names of the source files that a process read or looked for and that are older than `since`.
+    fn read_sources(&self, host: &Host<'_>, opened: &Opened, since: SystemTime) -> BTreeSet<String> {
+        let old = opened.read.iter().filter(|path| written(path).is_none_or(|at| at < since));
+        old.filter_map(|path| self.name_in_sources(host, path)).collect()
     }
 
     pub(super) fn is_built(&self, path: &Path) -> bool {
@@ -275,28 +286,31 @@ pub(super) fn other_work(detail: String) -> Option<Lint> {
     Some(Lint::new(LintCode::WorkloadChanged, detail))
 }
 
-/// The finding that head's `prepare` reads different source files than base's.
+/// The finding that head's line `key` reads different source files than base's. `read` contains the names of the source
+/// files that each side's line read, if they could be observed.
 async fn other_preparation(
     host: &Host<'_>,
-    (base, of_base): (&PreparedCommand, &ObservedProcess),
-    (head, of_head): (&PreparedCommand, &ObservedProcess),
+    key: &str,
+    read: [Option<BTreeSet<String>>; 2],
+    [base, head]: [&PreparedCommand; 2],
 ) -> Option<Lint> {
-    let Some(with_base) = &of_base.prepared_with else {
-        let why = "the files that base's `prepare` reads can't be observed";
-        return base.spec.prepare.is_some().then(|| Lint::new(LintCode::Unobserved, why));
+    let has_line = |side: &PreparedCommand| match key {
+        "setup" => side.spec.setup.is_some(),
+        _ => side.spec.prepare.is_some(),
     };
-    let Some(with_head) = &of_head.prepared_with else {
-        let is_gone = head.spec.prepare.is_none();
-        return if is_gone {
-            None
-        } else {
-            other_work("head's `prepare` can't be observed, but base's can".to_owned())
-        };
+    let [with_base, with_head] = read;
+    let Some(with_base) = with_base else {
+        let why = format!("the files that base's `{key}` reads can't be observed");
+        return has_line(base).then(|| Lint::new(LintCode::Unobserved, why));
     };
-    for name in with_base.union(with_head) {
+    let Some(with_head) = with_head else {
+        let why = || format!("head's `{key}` can't be observed, but base's can");
+        return has_line(head).then(why).and_then(other_work);
+    };
+    for name in with_base.union(&with_head) {
         let [first, second] = [base, head].map(|side| side.sources[0].join(name));
         if file_state(&first, &host.digests).await != file_state(&second, &host.digests).await {
-            return other_work(format!("`prepare` reads `{}`, which differs from base's", shown(name)));
+            return other_work(format!("`{key}` reads `{}`, which differs from base's", shown(name)));
         }
     }
     None
