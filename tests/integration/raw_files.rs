@@ -67,6 +67,19 @@ fn a_bf16_output_is_verified_by_a_raw_reference() {
 }
 
 #[test]
+fn a_raw_input_of_another_length_is_an_error() {
+    for bytes in [6, 16] {
+        let suite = suite(INPUT, EXPECTED, RIGHT).write();
+        suite.world.write("data/x.bin", vec![0; bytes]);
+        let said = suite.world.run(["run"]).expect_code(20).said();
+        let why = format!("expected 8 bytes for 4 elements of bf16, found {bytes}");
+        assert!(said.split_whitespace().collect::<Vec<_>>().join(" ").contains(&why), "{said}");
+        let stages = suite.run_json()["sides"][0]["benchmarks"][0]["stages"].as_array().unwrap().clone();
+        assert!(stages.iter().all(|stage| stage["stage"] != "compile"), "{stages:?}");
+    }
+}
+
+#[test]
 fn a_raw_output_of_another_type_with_the_same_bytes_is_caught() {
     for printed in ["4xf16", "2x2xbf16"] {
         let suite = suite(INPUT, EXPECTED, RIGHT).write();

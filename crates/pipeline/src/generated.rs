@@ -25,12 +25,25 @@ pub(super) async fn inputs(host: &Host<'_>, planned: PlannedBenchmark<'_>) -> St
     let mut inputs = Vec::new();
     for input in &planned.model.inputs {
         inputs.push(match input {
-            ModelInput::File(file) => InputArg::File(file.below(&planned.side.side.sources)),
+            ModelInput::File(file) => {
+                let file = file.below(&planned.side.side.sources);
+                check_length(&file)?;
+                InputArg::File(file)
+            }
             ModelInput::Literal(text) => InputArg::Literal(text.clone()),
             ModelInput::Random(random) => InputArg::File(random_file(host, random).await?),
         });
     }
     Ok(inputs)
+}
+
+/// Fails if a raw file is shorter or longer than its type: the runtime cuts a longer file without a message.
+fn check_length(file: &TensorFile) -> Staged<()> {
+    // A file that can't be read is reported where its content is needed.
+    let Ok(metadata) = fs::metadata(&file.path) else { return Ok(()) };
+    let wrong =
+        |error| StageFailure::new(format!("the input can't be read: {}: {error}", file.path.display()));
+    Ok(file.check_length(metadata.len()).map_err(wrong)?)
 }
 
 /// The weights of a model: each scope with its archive.

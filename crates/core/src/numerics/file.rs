@@ -75,6 +75,23 @@ impl TensorFile {
         self.raw.as_deref().and_then(parse_type).map(|(dtype, _)| dtype)
     }
 
+    /// Checks the length of a raw file, which can't be read in any other way than as its whole content. An `.npy` file
+    /// states its shape.
+    ///
+    /// # Errors
+    /// The lengths, if they differ.
+    pub fn check_length(&self, found: u64) -> Result<(), TensorFileError> {
+        let Some(raw) = &self.raw else { return Ok(()) };
+        let (dtype, shape) = parse_type(raw).ok_or_else(|| TensorFileError::Type(raw.clone()))?;
+        let expected = byte_length(dtype, &shape)?;
+        let found = usize::try_from(found).unwrap_or(usize::MAX);
+        if found == expected {
+            Ok(())
+        } else {
+            Err(ShapeError::WrongLength { dtype, expected, found }.into())
+        }
+    }
+
     pub fn read(&self, bytes: &[u8]) -> Result<Tensor, TensorFileError> {
         let Some(raw) = &self.raw else { return Ok(Tensor::from_npy(bytes)?) };
         let (dtype, shape) = parse_type(raw).ok_or_else(|| TensorFileError::Type(raw.clone()))?;
@@ -439,6 +456,9 @@ mod tests {
         );
         assert_eq!(TensorFile::named("x.bf16.bin").read(&[0x80, 0x3f]).unwrap().shape(), [0_usize; 0]);
         assert!(TensorFile::named("x.2xbf16.bin").read(&[0; 3]).is_err(), "three bytes are not two elements");
+        let is_as_long = |bytes| TensorFile::named("x.2xbf16.bin").check_length(bytes).is_ok();
+        assert_eq!([3, 4, 5].map(is_as_long), [false, true, false]);
+        assert_eq!(TensorFile::named("x.npy").check_length(3), Ok(()));
         for other in
             ["x.npy", "x.bin", "x.2xf99.bin", "x.-1xbf16.bin", "x.+2xbf16.bin", "x.2xbf16.npy", "2xbf16"]
         {

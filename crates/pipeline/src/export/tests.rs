@@ -188,7 +188,7 @@ fn a_file_that_native_code_may_open_unheard_is_part_of_the_key() {
 
 #[test]
 fn a_saved_model_is_exported_again_when_it_its_external_data_or_its_inputs_change() {
-    let toml = "source = \"m.onnx\"\ninputs = [\"x.npy\", \"4xf32=@raw.bin\"]\n";
+    let toml = "source = \"m.onnx\"\ninputs = [\"x.npy\", \"1xi8=@raw.bin\"]\n";
     let files =
         ["a/m.onnx", "a/m.onnx.data", "a/x.npy", "a/raw.bin", "a/other.py"].map(|name| (name, "1")).to_vec();
     let world = World::new(&[files, vec![("model.toml", toml)]].concat());
