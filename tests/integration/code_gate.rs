@@ -239,6 +239,32 @@ fn what_one_kernel_gains_does_not_hide_what_another_loses() {
     assert_eq!(compare([0.0, 4185.0], [0.0, 4185.0]).verdict, Verdict::Pass);
 }
 
+#[test]
+fn a_kernel_that_only_one_side_has_is_noted() {
+    let side = |kernels: &[&str]| {
+        let mut benchmark = Benchmark::new("a/mi300/main");
+        let each = kernels.iter().flat_map(|name| {
+            [Metric::SPILLED_REGISTERS, Metric::SCRATCH].map(|metric| metric.of_kernel(name))
+        });
+        benchmark.metrics = std::iter::once(Metric::SPILLED_REGISTERS)
+            .chain(each)
+            .map(|metric| MetricSeries { metric, series: Series::Exact(0.0) })
+            .collect();
+        Run { benchmarks: vec![benchmark], ..Run::default() }
+    };
+    let options = CompareOptions { today: "2026-11-24".to_owned(), ..CompareOptions::default() };
+    let noted = |head: &[&str]| {
+        let base = side(&["matmul", "softmax"]);
+        let found = gate::compare(&base, &side(head), &Policy::default(), &options);
+        assert_eq!(found.verdict, Verdict::Pass);
+        let lints = found.rows.iter().flat_map(|row| &row.lints);
+        lints.map(|lint| format!("{}: {}", lint.code.as_str(), lint.detail)).collect::<Vec<_>>()
+    };
+    assert_eq!(noted(&["matmul"]), ["kernel-code: only base has softmax"]);
+    assert_eq!(noted(&["fused"]), ["kernel-code: only base has matmul, softmax; only head has fused"]);
+    assert_eq!(noted(&["matmul", "softmax"]), [""; 0]);
+}
+
 /// PTX of a module that is measured: two kernels, one of which has this body.
 fn measured_ptx(latency: u32, matmul: &str) -> String {
     let kernel = |name: &str, body: &str| {

@@ -1,7 +1,7 @@
 //! Compares the generated code of both sides, kernel by kernel: which kernels changed, and which facts got
 //! worse by the rules of `judge = "code"`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use benchgate_core::model::{
     Benchmark, GeneratedCode, KernelCode, Lint, LintCode, Metric, Number, Verdict, counted,
@@ -184,6 +184,24 @@ pub fn add_lints(row: &mut Row, base: &Benchmark, head: &Benchmark, rules: &Rule
     let regressed = regressions(&changes, base, head, rules);
     let regressed = (!regressed.is_empty()).then(|| Lint::new(LintCode::CodeRegressed, first_of(&regressed)));
     row.lints.extend(kernels.into_iter().chain(regressed));
+}
+
+/// Returns the finding that only one side has some kernels, if the code itself is judged, by facts of each kernel.
+pub fn other_kernels(base: &Benchmark, head: &Benchmark) -> Option<Lint> {
+    let kernels = |side: &'_ Benchmark| -> BTreeSet<String> {
+        side.metrics.iter().filter_map(|series| Some(series.metric.kernel()?.to_owned())).collect()
+    };
+    let sides = [kernels(base), kernels(head)];
+    if sides.iter().any(BTreeSet::is_empty) {
+        return None;
+    }
+    let only = |name: &str, side: &BTreeSet<String>, other: &BTreeSet<String>| {
+        let names: Vec<&String> = side.difference(other).collect();
+        (!names.is_empty()).then(|| format!("only {name} has {}", first_of(&names)))
+    };
+    let [base, head] = &sides;
+    let parts: Vec<String> = only("base", base, head).into_iter().chain(only("head", head, base)).collect();
+    (!parts.is_empty()).then(|| Lint::new(LintCode::KernelCode, parts.join("; ")))
 }
 
 /// Returns the facts that regressed: `spilled-registers of matmul_64x64_f32 0 → 12` for each kernel that both

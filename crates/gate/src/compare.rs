@@ -203,6 +203,13 @@ fn name_kernels(rows: &mut [Row], pairs: &[Matched<'_>], rules: &Rules<'_>) {
         }
         code::add_lints(row, base, head, rules);
     }
+    // Facts of a kernel that only one side has are in rows that decide nothing, so one row of the benchmark names it.
+    let both = pairs.iter().filter_map(|pair| pair.base.zip(pair.head));
+    let mut others: BTreeMap<&BenchmarkName, Lint> =
+        both.filter_map(|(base, head)| Some((&head.name, code::other_kernels(base, head)?))).collect();
+    for row in rows {
+        row.lints.extend(others.remove(&row.benchmark));
+    }
 }
 
 /// Number of benchmarks from which threads save more time than starting them takes: a draft takes ten

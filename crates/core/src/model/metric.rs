@@ -253,6 +253,12 @@ impl Metric {
         let (fact, _) = name.split_once(OF_KERNEL)?;
         Self::OF_CODE.into_iter().find(|metric| metric.name == fact)
     }
+
+    /// Returns the kernel whose generated code this metric describes.
+    pub fn kernel(&self) -> Option<&str> {
+        Self::kernel_fact(&self.name)?;
+        Some(self.name.split_once(OF_KERNEL)?.1)
+    }
 }
 
 /// The way in which a metric states that a result is right. The names of such metrics are classified here, for the fields,
