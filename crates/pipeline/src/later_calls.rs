@@ -22,6 +22,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use benchgate_core::model::is_cpu;
 use benchgate_core::numerics::TensorFile;
@@ -61,6 +62,10 @@ const UNTIL_SETTLED_MS: u32 = 20;
 const LATE: &str = "late";
 /// Time that the calls before a late one may take together, in seconds.
 const UNTIL_LATE: f64 = 0.5;
+/// The time limit of a process that calls the function with other inputs, as a multiple of the first process's time, and
+/// the least. A loop that ends when its values converge may never end with them.
+const TIMES_FIRST: u32 = 20;
+const LEAST_LIMIT: Duration = Duration::from_secs(10);
 /// Numbers of calls before a late one: of the process that shows how long a call takes, and the limits of the other.
 const TRIED_CALLS: f64 = 64.0;
 const LATE_CALLS: [f64; 2] = [1.0, 50_000.0];
@@ -440,7 +445,7 @@ async fn took(
 
 /// Calls the function once in one process; in another, it is called twice and then once with other inputs.
 /// The second call's results are written to `results`, and those with other inputs to files of the same
-/// types. `start` makes the command for some arguments.
+/// types. `start` makes the command for some arguments, and `first` is the time of the process of the first call.
 ///
 /// # Errors
 /// A description of how the function keeps state, or of why that could not be checked.
@@ -449,6 +454,7 @@ pub(super) async fn check(
     host: &Host<'_>,
     execution: &Execution,
     results: &[TensorFile],
+    first: Duration,
     folder: &Path,
     start: impl Fn(Vec<OsString>) -> Command,
 ) -> Result<Result<LaterCalls, String>, PipelineError> {
@@ -471,10 +477,12 @@ pub(super) async fn check(
         let Some(others) = made(&execution.inputs, values, folder)? else { break };
         let inputs = [execution.inputs.as_slice(), &others.inputs].concat();
         let execution = Execution { inputs, ..execution.clone() };
-        let finished = host.run(&start(execution.through(&caller.module, ALONE, &alone))).await?;
+        let command = start(execution.through(&caller.module, ALONE, &alone));
+        let timeout = command.timeout.min(LEAST_LIMIT.max(first * TIMES_FIRST));
+        let finished = host.run(&Command { timeout, ..command }).await?;
         let is_last = !others.has_less;
-        // The function may not accept the other inputs: it fails, or returns NaN for a mask that leaves nothing, or for the
-        // square root of a negative number.
+        // The function may not accept the other inputs: it fails, does not end, or returns NaN for a mask that leaves
+        // nothing, or for the square root of a negative number.
         if finished.exit == Exit::Success && (is_last || is_finite(&alone)?) {
             both = Some((values, execution));
         }

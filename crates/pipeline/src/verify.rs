@@ -157,7 +157,8 @@ pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<Verif
             let known = if is_known { known } else { vec![Some(String::new()); caller.results] };
             let second = places(folder.path(), "second", &known);
             let checked =
-                later_calls::check(caller, host, job.execution, &second, folder.path(), call).await?;
+                later_calls::check(caller, host, job.execution, &second, finished.wall, folder.path(), call)
+                    .await?;
             let stateful = checked.map(|found| later = found).err();
             if stateful.is_some() {
                 stateful
