@@ -252,8 +252,10 @@ lint_codes! {
         "Give the model inputs or weights whose outputs differ from element to element (a zero-initialized \
         last layer hides every fault), make random numbers an input, and return the results.";
     Stateful "stateful" Inconclusive Benchmark,
-        "The program may keep state from one call to the next, so the timed calls may differ from the verified one.",
-        "Pass the state in as inputs and out as outputs, and keep functions that set up state out of the module.";
+        "The program may keep state from one call to the next, or read memory that it has not written, so the timed calls may \
+        differ from the verified one.",
+        "Pass the state in as inputs and out as outputs, initialize memory (the `outs` of a sum), and keep functions that set \
+        up state out of the module.";
     LessAccurate "less-accurate" Note,
         "Head's outputs are within the tolerance, but clearly less accurate than base's.",
         "Look at what the compiler traded for speed (reduced precision, approximated functions); to fail \
