@@ -138,6 +138,9 @@ const OF_LOSS: f64 = 0.1;
 /// Errors up to this size may come from rounding, so that only one ten times as large is worse.
 const ROUNDING_ERROR: f64 = 1e-3;
 
+/// Factor by which a percentage exceeds a fraction, even if it is much worse.
+const PERCENTAGE: f64 = 20.0;
+
 /// Smallest error that a tenfold one is compared with.
 const EXACT: f64 = 1e-7;
 
@@ -216,11 +219,12 @@ fn lint(base: &Benchmark, head: &Benchmark, name: &str, quality: Quality) -> Opt
         Some([*values.first()?, *values.last()?])
     };
     // A fraction that became a percentage can't be compared.
-    let is_fraction = |value: &f64| *value > 0.0 && *value < 1.0;
+    let is_fraction = |value: &f64| *value > 0.0 && *value <= 1.0;
+    let is_percentage = |value: &f64| was.iter().all(|before| *value > PERCENTAGE * before);
     let is_other_unit = matches!(quality, Quality::Score | Quality::Similarity)
         && !was.is_empty()
         && was.iter().all(is_fraction)
-        && now.iter().any(|value| *value > 1.0);
+        && now.iter().any(is_percentage);
     let is_repeated = was.len() > 1;
     let is_less = quality == Quality::Work && does_less([base, head], name, [&was, &now]);
     let counted = was.iter().chain(&now).all(|value| value.fract() == 0.0);

@@ -200,12 +200,14 @@ fn lost_repetitions(base: &Run, head: &Run) -> Option<Lint> {
     let is_kept =
         pairs.iter().any(|(_, wanted, found)| *wanted > 1 && found.iter().any(|count| count >= wanted));
     // The other lines may have another name.
-    let is_kept = is_kept || head.benchmarks.iter().any(|head| !of_base.contains_key(&head.name));
+    let new = head.benchmarks.iter().filter(|head| !of_base.contains_key(&head.name));
+    let renamed: BTreeSet<usize> = new.flat_map(counts).collect();
     let lost = pairs.iter().find_map(|(head, wanted, found)| {
         let is_few = |count: usize| count < *wanted && count as f64 <= least_share * *wanted as f64;
-        Some((head, wanted, found.iter().min().filter(|fewest| is_few(**fewest))?))
+        let fewest = found.iter().min().filter(|fewest| is_few(**fewest))?;
+        (is_kept || renamed.contains(&(wanted - fewest))).then_some((head, wanted, fewest))
     });
-    let (head, wanted, fewest) = lost.filter(|_| is_kept)?;
+    let (head, wanted, fewest) = lost?;
     let detail =
         format!("head: a file has {fewest} repetitions of {}, base's files have {wanted}", head.name);
     Some(Lint::new(LintCode::TruncatedInput, detail))

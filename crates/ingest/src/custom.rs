@@ -95,17 +95,20 @@ fn direction_of_words(name: &str) -> Better {
     }
 }
 
-/// Returns which direction is better for a number whose name or unit states how right a result is, how much faster it is,
-/// or which memory it takes.
+/// Returns which direction is better for a number whose unit, or the last word of whose name, states how right a result
+/// is, how much faster it is, or that it is memory. Other words may describe what is measured.
 fn direction_of_quality(name: &str, unit: &str) -> Better {
-    let stated = [name, unit].map(str::to_ascii_lowercase);
-    let any = |known: &str| stated.iter().any(|text| words(text).iter().any(|word| is_in(known, word)));
-    match Quality::of_name(name).or_else(|| Quality::of_name(unit)) {
+    let (name, unit) = (name.to_lowercase(), unit.to_lowercase());
+    let of_word = |word: &str| match Quality::of_name(word) {
         Some(Quality::Score | Quality::Similarity) => Better::Higher,
         Some(Quality::Loss | Quality::Error | Quality::Failures) => Better::Lower,
-        Some(Quality::Checksum | Quality::Work) | None if any("speedup") => Better::Higher,
-        Some(Quality::Checksum | Quality::Work) | None if any("mem memory rss") => Better::Lower,
-        Some(Quality::Checksum | Quality::Work) | None => Better::Unknown,
+        _ if word == "speedup" => Better::Higher,
+        _ if is_in("mem memory rss", word) && is_in("b kb mb gb kib mib gib bytes", &unit) => Better::Lower,
+        _ => Better::Unknown,
+    };
+    match of_word(words(&name).last().copied().unwrap_or_default()) {
+        Better::Unknown => of_word(&unit),
+        known => known,
     }
 }
 

@@ -12,6 +12,14 @@ use super::{BoxedFault, Format};
 const ENTRIES: [&str; 2] = ["benchmarks", "results"];
 const STATS: &str = "stats";
 
+/// The place of an object, each of which is in the one before.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Level {
+    Document,
+    Entry,
+    Stats,
+}
+
 /// Words that the names of flags consist of that are true if a run was cut or its result is wrong.
 const CUT: &str = "timeout timedout interrupted cancelled canceled aborted killed truncated incomplete partial \
     crashed failed errored diverged mismatch mismatched wrong invalid oom skipped unsupported";
@@ -45,7 +53,7 @@ pub(super) fn findings(text: &str) -> Result<Vec<Lint>, BoxedFault> {
     let (mut json, mut found) = (Scanner::new(text), Vec::new());
     match json.peek()? {
         b'[' => entries(&mut json, &mut found)?,
-        _ => object(&mut json, true, &mut found)?,
+        _ => object(&mut json, Level::Document, &mut found)?,
     }
     Ok(found)
 }
@@ -54,19 +62,19 @@ fn entries(json: &mut Scanner<'_>, found: &mut Vec<Lint>) -> Scan<()> {
     json.begin_array()?;
     let mut first = true;
     while json.next_item(&mut first)? {
-        if json.peek()? == b'{' { object(json, false, found)? } else { json.skip()? }
+        if json.peek()? == b'{' { object(json, Level::Entry, found)? } else { json.skip()? }
     }
     Ok(())
 }
 
-fn object(json: &mut Scanner<'_>, is_outermost: bool, found: &mut Vec<Lint>) -> Scan<()> {
+fn object(json: &mut Scanner<'_>, level: Level, found: &mut Vec<Lint>) -> Scan<()> {
     json.begin_object()?;
     let mut first = true;
     while let Some(key) = json.next_key(&mut first)? {
-        if is_outermost && ENTRIES.contains(&key.as_ref()) && json.peek()? == b'[' {
+        if level == Level::Document && ENTRIES.contains(&key.as_ref()) && json.peek()? == b'[' {
             entries(json, found)?;
-        } else if !is_outermost && key == STATS && json.peek()? == b'{' {
-            object(json, false, found)?;
+        } else if level == Level::Entry && key == STATS && json.peek()? == b'{' {
+            object(json, Level::Stats, found)?;
         } else {
             add(found, read_field(json, &key)?);
         }

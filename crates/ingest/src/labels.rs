@@ -58,7 +58,13 @@ pub(super) fn quality(label: &str) -> Vec<(String, f64)> {
         .filter(|text| !text.is_empty())
         .collect();
     let quality = |at: usize| Quality::of_name(texts[at]);
-    let value = |at: usize| texts.get(at).and_then(|text| number(text.trim_end_matches('%')));
+    let value = |at: usize| {
+        let text = texts.get(at)?;
+        match text.strip_suffix('%') {
+            Some(percentage) => number(percentage).map(|value| value / 100.0),
+            None => number(text),
+        }
+    };
     let between = |at: usize| {
         let place = |text: &str| text.as_ptr() as usize - label.as_ptr() as usize;
         &label[place(texts[at]) + texts[at].len()..place(texts[at + 1])]
@@ -82,21 +88,24 @@ pub(super) fn quality(label: &str) -> Vec<(String, f64)> {
             .is_none_or(|before| quality(before).is_none() && !between(before).contains(['=', ':']));
         is_count && is_free && between(at).trim().is_empty()
     };
-    let is_verdict = |at: usize| is_in(VERDICTS, &texts[at].to_lowercase());
+    // Only a part of its own is a verdict: `fp32, verified`, but not `pass manager`.
+    let parts: Vec<&str> = label.split([',', ';', '|']).map(str::trim).collect();
+    let is_word = |at: usize| is_in(VERDICTS, &texts[at].to_lowercase());
+    let is_verdict = |at: usize| is_word(at) && parts.contains(&texts[at]);
     let stated = |at: usize| -> Option<(String, f64)> {
         quality(at).or(is_verdict(at).then_some(Quality::Score))?;
         let is_last = at + 1 == texts.len();
         let is_equal = !is_last && between(at).contains(['=', ':']);
         // In `verified 12 ms`, the number is a time.
-        let after = || value(at + 1).filter(|_| is_equal || is_assigned(at) && !is_verdict(at));
+        let after = || value(at + 1).filter(|_| is_equal || is_assigned(at) && !is_word(at));
         let before = || {
             let before = at.checked_sub(1).filter(|before| is_counted(*before))?;
             value(before).filter(|_| matches!(quality(at), Some(Quality::Score | Quality::Failures)))
         };
         let said = || is_verdict(at).then_some(1.0).filter(|_| !is_equal);
         let value = after().or_else(before).or_else(said)?;
-        let name = if quality(at).is_some() { texts[at] } else { "passed" };
-        Some((name.to_owned(), value))
+        let name = if quality(at).is_some() { texts[at].to_lowercase() } else { "passed".to_owned() };
+        Some((name, value))
     };
     (0..texts.len()).filter_map(stated).collect()
 }

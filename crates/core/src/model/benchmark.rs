@@ -188,6 +188,10 @@ pub const DEVICE_CLOCK: &str = "device-clock";
 /// python`. The tool may be the intended change, so a difference is reported, and the sides stay comparable.
 pub const ENVIRONMENT: &str = "environment ";
 
+/// Label that says whether a command that is timed as a whole printed something, and its value if it did not.
+pub const STANDARD_OUTPUT: &str = "standard output";
+pub const SILENT: &str = "nothing";
+
 /// Label with the names of all facts that a foreign row states in separate fields. A row without this label
 /// states none, so a fact that only one side states is a difference.
 pub const FIELDS: &str = "fields";
@@ -215,7 +219,9 @@ fn is_alike(label: &str, one: &str, two: &str) -> bool {
     let overlap = |((low, high), (other_low, other_high)): ((f64, f64), (f64, f64))| {
         low.min(low / 2.0) <= other_high && other_low.min(other_low / 2.0) <= high
     };
-    one == two || is_measured && range(one).zip(range(two)).is_some_and(overlap)
+    // A head that prints something does not do less than a silent base.
+    let is_no_less = label == STANDARD_OUTPUT && one == SILENT;
+    one == two || is_no_less || is_measured && range(one).zip(range(two)).is_some_and(overlap)
 }
 
 /// The labels of a command's benchmark that hold the lines run before it was measured.

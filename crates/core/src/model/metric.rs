@@ -1,6 +1,8 @@
 //! Metrics: name, unit, direction, kind, and how each is judged by default.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::fmt;
 
 use schemars::JsonSchema;
@@ -282,9 +284,9 @@ pub enum Quality {
 }
 
 /// Words in the names of metrics that count failures, whatever else the name says. In this list and the others, words that
-/// a name separates (`exact_match`, `top-1`) are written as one.
+/// a name may separate (`exact_match`) are written as one.
 const FAILURES: &str = "failed failures nan nans mismatch mismatches mismatched crashes crashed crash timeouts timedout \
-    oom ooms diverged dropped overflow overflows underflow underflows nonfinite infcount numinf violations \
+    oom ooms diverged dropped overflow overflows underflow underflows nonfinite infcount violations \
     violation corrupt corrupted panics panicked unconverged notconverged misclassified nfail nfails failcount hallucinations falsepositives \
     falsenegatives deadlinemisses misseddeadlines missingkeys";
 
@@ -344,9 +346,7 @@ const WORK: &[&str] = &[
     "requests",
     "records",
     "documents",
-    "files",
     "atoms",
-    "layers",
     "epochs",
     "beams",
     "topk",
@@ -370,7 +370,15 @@ const BEFORE_WORK: &str = "num n number nr of input prompt";
 const AFTER_WORK: &str = "count per op iter iteration call";
 
 /// Names whose capitals don't begin words, and names without them.
-const SPELLINGS: [(&str, &str); 3] = [("NaN", " nan"), ("IoU", " iou"), ("mAP", " accuracy")];
+const SPELLINGS: [(&str, &str); 7] = [
+    ("NaN", " nan"),
+    ("IoU", " iou"),
+    ("mAP", " accuracy"),
+    ("pass@", " passat"),
+    ("op-1", "op1"),
+    ("op-5", "op5"),
+    ("cc@", "cc"),
+];
 
 /// Words for what a metric measures, also if it is the error or the difference of that.
 const MEASURED: &str = "standard time latency duration elapsed runtime std stddev stdev stderr var cv throughput bandwidth memory \
@@ -381,8 +389,27 @@ const SETTINGS: &str =
 const UNITS: &str = "ps ns us ms s sec secs second seconds kb mb gb kib mib gib bytes";
 
 impl Quality {
-    /// Returns what a metric with this name states about the result; `None` for a measurement.
+    /// Returns what a metric with this name states about the result; `None` for a measurement. The rows of a file repeat a
+    /// few names many times, so results are remembered.
     pub fn of_name(name: &str) -> Option<Self> {
+        const MOST_NAMES: usize = 4096;
+        thread_local! {
+            static KNOWN: RefCell<HashMap<String, Option<Quality>>> = RefCell::default();
+        }
+        KNOWN.with_borrow_mut(|known| {
+            if let Some(found) = known.get(name) {
+                return *found;
+            }
+            if known.len() == MOST_NAMES {
+                known.clear();
+            }
+            let found = Self::of_new_name(name);
+            known.insert(name.to_owned(), found);
+            found
+        })
+    }
+
+    fn of_new_name(name: &str) -> Option<Self> {
         let spelled = SPELLINGS.iter().fold(name.to_owned(), |name, (from, to)| name.replace(from, to));
         let name = name_words(&spelled);
         let words = words(&name);
@@ -390,8 +417,7 @@ impl Quality {
             return Some(Self::Work);
         }
         let joined = joined(&words);
-        let any =
-            |known: &str| joined.iter().any(|word| is_in(known, word) || is_in(known, without_number(word)));
+        let any = |known: &str| joined.iter().any(|word| is_in(known, word));
         let is_count = any(ERRORS) && words.iter().all(|word| is_in(ERRORS, word) || is_in(OF_COUNTS, word));
         // A name of one of these words is more often a deviation.
         if any(FAILURES) || is_count && !matches!(words.as_slice(), ["error" | "err"]) {
@@ -420,14 +446,22 @@ impl Quality {
     }
 }
 
-/// Returns the words, and the next two and three words together: `top`, `1` and `top1`.
-fn joined(words: &[&str]) -> Vec<String> {
-    (1..=3).flat_map(|count| words.windows(count)).map(|words| words.concat()).collect()
-}
+/// Words of the lists that a name may separate: `exact_match`, `cross entropy`.
+const COMPOUNDS: &str = "exactmatch passat1 passat5 passat10 passrate winrate solverate crossentropy bitsperbyte \
+    bitspercharacter bitsperchar kldiv kldivergence cossim bitexact nonfinite infcount falsepositives falsenegatives \
+    timedout notconverged deadlinemisses misseddeadlines missingkeys loglikelihood logprob maxerr maxdiff sisdr sisnr \
+    allclose";
 
-/// Returns a word without the number at its end, which states a threshold or a position: `mAP50`, `ndcg10`.
-fn without_number(word: &str) -> &str {
-    word.trim_end_matches(|c: char| c.is_ascii_digit())
+/// Words of the lists that a number may follow, which states a threshold or a position: `mAP50`, `recall5`.
+const NUMBERED: &str = "accuracy ap ndcg recall precision";
+
+/// Returns the words, the compounds among them, and words without their numbers.
+fn joined(words: &[&str]) -> Vec<String> {
+    let compounds = (2..=3).flat_map(|count| words.windows(count)).map(<[&str]>::concat);
+    let numbered = words.iter().map(|word| word.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned());
+    let own = words.iter().map(|word| (*word).to_owned());
+    let compounds = compounds.filter(|word| is_in(COMPOUNDS, word));
+    own.chain(compounds).chain(numbered.filter(|word| is_in(NUMBERED, word))).collect()
 }
 
 /// Returns whether a name with these words states how much work is done.
@@ -498,7 +532,7 @@ mod tests {
             }
         }
         let measured = "page-faults cache_misses items-per-second inflight latency_error std_err time_diff diff_ms p99 \
-            branch-misses gc.alloc.rate.norm bytes_per_second iterations depth validation_s pass hits loss_scale hit_rate standard_deviation lost_ms top_speed map_ns fpr median_absolute_deviation identical_code_folding lost_samples inf/s inf_per_sec \
+            branch-misses gc.alloc.rate.norm bytes_per_second iterations depth validation_s pass hits loss_scale hit_rate standard_deviation lost_ms top_speed map_ns fpr median_absolute_deviation identical_code_folding lost_samples pass_1_rewrites pass_10 top_5_kernels k_l num_inf_loops match2_ns inf/s inf_per_sec \
             matches/s crc32_per_second acc_cycles bad_speculation score
             error_tolerance hash_collisions size code_size hash_s bytes count nodes B/op allocs/op items_per_s items/s ns/op op \
             n_size opsize flops output_items bitems iter_count";

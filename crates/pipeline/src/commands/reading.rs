@@ -2,12 +2,12 @@
 //! Implausible output makes the process or the row fail, and is never used as a number.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use benchgate_config::{CommandLine, OutputReading};
 use benchgate_core::model::{
-    Benchmark, Consequence, Context, Lint, LintCode, Metric, MetricSeries, Outcome, Series, Stage, Unit,
+    Benchmark, Consequence, Context, Lint, LintCode, Metric, MetricSeries, Outcome, SILENT, STANDARD_OUTPUT,
+    Series, Stage, Unit,
 };
 use benchgate_core::record::{MOST_RESULT_BYTES, OutcomeRecord, SampleMap};
 use benchgate_host::files;
@@ -15,7 +15,7 @@ use benchgate_host::process::{Exit, Finished};
 use benchgate_ingest::{self, FileContent, Format};
 
 use super::super::compile::failure;
-use super::{PreparedCommand, Printed, PrintedRow, PrintedStatistic};
+use super::{CommandRows, PreparedCommand, Printed, PrintedRow, PrintedStatistic};
 
 /// Measurements of a process of a command.
 #[derive(Debug)]
@@ -159,10 +159,12 @@ fn whole(command: &PreparedCommand, finished: &Finished) -> Result<CommandOutput
     }
     // A program that failed without an error prints nothing, and base's text shows that it should print something.
     let is_silent = finished.stdout.trim_ascii().is_empty();
-    let said = if is_silent { "nothing" } else { "text" };
+    let said = (STANDARD_OUTPUT.to_owned(), if is_silent { SILENT } else { "text" }.to_owned());
+    // `pair --whole` says that the output doesn't matter.
+    let is_ignored = command.rows == CommandRows::AsPrinted && command.spec.reading == OutputReading::Whole;
     let row = PrintedRow {
         name: command.spec.name.clone(),
-        labels: BTreeMap::from([("standard output".to_owned(), said.to_owned())]),
+        labels: (!is_ignored).then_some(said).into_iter().collect(),
         outcome: OutcomeRecord::from(&Outcome::Ok),
         lints: Vec::new(),
         iterations: None,
