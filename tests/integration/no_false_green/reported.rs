@@ -134,7 +134,6 @@ fn labels_that_measure_or_number_change_nothing() {
         ("", "fp32"),
         ("verified 12 ms", "verified 11 ms"),
         ("accuracy=0.93, passed", "accuracy=93%, PASSED"),
-        ("single pass", "fused"),
         ("1000 images, 12 ms", "1000 images, 13 ms"),
         ("pass 3 of 4: fast path", "pass 3 of 4: fast path"),
         ("block=512x1 vector width 8", "block=1024x1 vector width 16"),
