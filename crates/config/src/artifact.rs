@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
 use super::fields::ValueKind;
-use super::problems::{Collector, shown};
+use super::problems::Collector;
 use super::table::{DeclaredTable, table};
 use super::values;
 use super::values::ConfigView;
+use super::values::shown;
 
 /// The folder below a side's sources in which benchgate links artifacts. Only benchgate uses it, so an
 /// artifact can't replace a file of the repository, a stored session or a file of git.

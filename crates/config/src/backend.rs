@@ -9,9 +9,10 @@ use strum::VariantNames;
 
 use super::Model;
 use super::fields::{COUNT, KeyPresence, NAMES, ValueKind};
-use super::problems::{Collector, among, shown};
+use super::problems::{Collector, among};
 use super::table::{DeclaredTable, minutes, table};
 use super::values::ConfigView;
+use super::values::shown;
 
 /// A backend that runs a torch model instead of IREE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

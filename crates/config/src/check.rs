@@ -7,7 +7,8 @@ use toml_span::value::{Table, ValueInner};
 use benchgate_core::model::{StoreUrl, is_date, is_hex, is_sha256};
 
 use super::fields::{Section, ValueKind};
-use super::problems::{Collector, did_you_mean, shown};
+use super::problems::{Collector, did_you_mean};
+use super::values::shown;
 use super::{sections, values};
 
 /// Reports everything in `value` that the declaration of `section` does not allow.

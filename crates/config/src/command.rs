@@ -9,9 +9,10 @@ use benchgate_ingest::Format;
 
 use super::Model;
 use super::fields::{KeyPresence, LINES, ValueKind};
-use super::problems::{Collector, shown, unique};
+use super::problems::{Collector, unique};
 use super::table::{DeclaredTable, minutes, table};
 use super::values::ConfigView;
+use super::values::shown;
 
 table! {
     #[derive(Debug, Clone, PartialEq)]

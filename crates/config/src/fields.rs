@@ -9,8 +9,8 @@ use std::fmt;
 use benchgate_core::model::Metric;
 use benchgate_gate::Policy;
 
-use super::problems::shown;
 use super::values::ConfigView;
+use super::values::shown;
 
 /// The type of a key's value.
 #[derive(Debug, Clone, Copy)]

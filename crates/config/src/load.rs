@@ -16,10 +16,11 @@ use benchgate_core::model::Disclose;
 use benchgate_host::files;
 
 use super::check::check_table;
-use super::problems::{Collector, ConfigError, ConfigProblems, NamedFile, Problem, shown};
+use super::problems::{Collector, ConfigError, ConfigProblems, NamedFile, Problem};
 use super::table::DeclaredTable;
 use super::types::PolicyPart;
 use super::values::ConfigView;
+use super::values::shown;
 use super::{
     CommandSpec, Config, GitHub, Pin, Side, ToolSource, artifact, backend, command, flags, judging, model,
     policy, sections, target,

@@ -9,9 +9,10 @@ use strum::VariantNames;
 use benchgate_core::numerics::{ParameterFill, RandomTensor, TensorFile};
 
 use super::fields::{COUNT, KeyPresence, LINES, NAMES, Section, ValueKind, defaulted};
-use super::problems::{Collector, NamedFile, among, did_you_mean, shown, unique};
+use super::problems::{Collector, NamedFile, among, did_you_mean, unique};
 use super::table::{DeclaredTable, table};
 use super::values::ConfigView;
+use super::values::shown;
 use super::{Target, values};
 
 /// The models that come with benchgate. A name is that of a file in `crates/pipeline/python/benchgate_export/zoo/`, with `-`

@@ -10,9 +10,10 @@ use benchgate_gate::{
 
 use super::fields::KeyPresence;
 use super::judging::{GATE, NUMERICS};
-use super::problems::{Collector, did_you_mean, shown, suggestion};
+use super::problems::{Collector, did_you_mean, suggestion};
 use super::types::PolicyPart;
 use super::values::ConfigView;
+use super::values::shown;
 
 /// The metrics that benchgate itself measures.
 static KNOWN: [Metric; Metric::BUILT_IN.len()] = Metric::BUILT_IN;

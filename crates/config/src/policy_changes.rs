@@ -7,7 +7,7 @@ use super::PolicyPart;
 use super::fields::KeyPresence;
 use super::judging::{GATE, NUMERICS};
 use super::policy::percent;
-use super::problems::shown;
+use super::values::shown;
 
 /// Describes the changes that `head` makes to the policy of `base`, one phrase for each, in the order of the
 /// reference page. Empty if both policies judge alike. The phrases contain no control characters, but their

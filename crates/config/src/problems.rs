@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use benchgate_core::model::{counted, is_hidden, without_commands};
+use benchgate_core::model::counted;
 
-use super::values::ConfigView;
+use super::values::{ConfigView, shown};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
@@ -96,24 +96,6 @@ fn position(text: &str, offset: usize) -> (usize, usize) {
     let before = &text[..offset];
     let line_start = before.rfind('\n').map_or(0, |at| at + 1);
     (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
-}
-
-/// Text from the file in a form that is safe in a message: hidden characters are escaped, GitHub's workflow
-/// commands are defused, and long text is cut off.
-pub(super) fn shown(text: &str) -> String {
-    const LONGEST: usize = 80;
-    let mut out = String::new();
-    for c in text.chars().take(LONGEST) {
-        if is_hidden(c) {
-            out.extend(c.escape_unicode());
-        } else {
-            out.push(c);
-        }
-    }
-    if text.chars().nth(LONGEST).is_some() {
-        out.push('…');
-    }
-    without_commands(&out)
 }
 
 /// The known word that is most similar to `word`, if any is similar enough.

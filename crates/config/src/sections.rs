@@ -18,10 +18,11 @@ use super::command::COMMAND;
 use super::fields::{COUNT, ChosenBy, KeyPresence, LINES, Section, ValueKind, defaulted, optional, required};
 use super::judging;
 use super::model::MODEL;
-use super::problems::{Collector, shown};
+use super::problems::Collector;
 use super::table::{DeclaredTable, key_values, minutes, table};
 use super::target::{SIDE, TARGET, TOOLCHAIN};
 use super::values::ConfigView;
+use super::values::shown;
 
 pub(super) static ROOT: Section = Section {
     title: "the top level",

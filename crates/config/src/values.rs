@@ -9,9 +9,8 @@ use std::time::Duration;
 use toml_span::Value;
 use toml_span::value::ValueInner;
 
+use benchgate_core::model::{is_hidden, without_commands};
 use benchgate_core::numerics::RandomTensor;
-
-use super::problems::shown;
 
 /// The type of a value, for messages of the form `expected …, found …`.
 pub(super) fn found(value: &Value<'_>) -> &'static str {
@@ -109,6 +108,24 @@ pub(super) fn is_relative(path: &str) -> bool {
 
 /// IREE's 8-bit floating-point types.
 const FLOAT8: [&str; 4] = ["f8E4M3FN", "f8E4M3FNUZ", "f8E5M2", "f8E5M2FNUZ"];
+
+/// Text from the file in a form that is safe in a message: hidden characters are escaped, GitHub's workflow
+/// commands are defused, and long text is cut off.
+pub(super) fn shown(text: &str) -> String {
+    const LONGEST: usize = 80;
+    let mut out = String::new();
+    for c in text.chars().take(LONGEST) {
+        if is_hidden(c) {
+            out.extend(c.escape_unicode());
+        } else {
+            out.push(c);
+        }
+    }
+    if text.chars().nth(LONGEST).is_some() {
+        out.push('…');
+    }
+    without_commands(&out)
+}
 
 /// Returns true for an input in IREE's notation, such as `1x3x224x224xf32=1`, `f32=0.5` or `4xi64=1 2 3 4`; a bare number
 /// is an argument that is not a tensor. `@` is refused: it makes the tool read a file, whose content would not be part of any digest.

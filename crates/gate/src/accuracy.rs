@@ -4,8 +4,8 @@
 //! pass.
 
 use benchgate_core::model::{
-    Benchmark, Better, Divergence, Lint, LintCode, Metric, MetricSeries, OutputCheck, Process, Quality, Run,
-    Series, Unit, VerifyCode,
+    Benchmark, Divergence, Lint, LintCode, Metric, MetricSeries, OutputCheck, Process, Quality, Run, Series,
+    Unit, VerifyCode,
 };
 use benchgate_core::numerics::{self, Tensor};
 use benchgate_stats::classical::{UMethod, mann_whitney};
@@ -160,7 +160,8 @@ pub fn quality_lints(
     if let Some(oldest) = oldest.filter(|_| found.is_empty()) {
         // A metric that is newer than the oldest sessions shows nothing. Data that changed once were found then.
         let stated = oldest.metrics.iter().filter(|series| head.metric(&series.metric.name).is_some());
-        let qualities = stated.filter_map(|series| Some((&series.metric, of_metric(&series.metric)?)));
+        let qualities =
+            stated.filter_map(|series| Some((&series.metric, Quality::of_metric(&series.metric)?)));
         let gradual = qualities.filter_map(|(metric, quality)| {
             let is_judged = rules.metric(&head.name, metric).fatal;
             let is_of_data = quality == Quality::Checksum;
@@ -174,7 +175,7 @@ pub fn quality_lints(
 fn changed_qualities(base: &Benchmark, head: &Benchmark, rules: &Rules<'_>) -> Vec<Lint> {
     let of_head = head.metrics.iter().filter(|series| base.metric(&series.metric.name).is_none());
     let metrics = base.metrics.iter().chain(of_head).map(|series| &series.metric);
-    let stated = metrics.filter_map(|metric| Some((metric, of_metric(metric)?)));
+    let stated = metrics.filter_map(|metric| Some((metric, Quality::of_metric(metric)?)));
     stated
         .filter_map(|(metric, quality)| {
             // A gating metric is judged by its values, which files that lack it don't have.
@@ -189,19 +190,7 @@ fn changed_qualities(base: &Benchmark, head: &Benchmark, rules: &Rules<'_>) -> V
 /// Returns whether a metric that is not judged shows that both sides did the same work, or did it equally well. A rate only
 /// does next to a time that is judged; on its own, it would be judged.
 pub fn is_check(metric: &Metric, is_timed: bool) -> bool {
-    is_timed && workload::is_rate(metric) || of_metric(metric).is_some()
-}
-
-/// Returns what a metric states about the result; `None` for a measurement.
-pub fn of_metric(metric: &Metric) -> Option<Quality> {
-    let quality = Quality::of_name(&metric.name)?;
-    match (&metric.unit, quality, metric.better) {
-        (Unit::Nanoseconds | Unit::Bytes, ..) => None,
-        // The policy or the tool states it.
-        (_, Quality::Score, Better::Lower) => Some(Quality::Error),
-        (_, Quality::Loss | Quality::Error | Quality::Failures, Better::Higher) => None,
-        _ => Some(quality),
-    }
+    is_timed && workload::is_rate(metric) || Quality::of_metric(metric).is_some()
 }
 
 fn lint(base: &Benchmark, head: &Benchmark, name: &str, quality: Quality) -> Option<Lint> {
@@ -281,7 +270,7 @@ pub fn changed_counters(pairs: &[Matched<'_>]) -> Option<String> {
         let counters = base.metrics.iter().map(|series| &series.metric).filter(|metric| {
             let is_measured =
                 matches!(metric.unit, Unit::Nanoseconds | Unit::Bytes) || workload::is_rate(metric);
-            !is_measured && Metric::built_in(&metric.name).is_none() && of_metric(metric).is_none()
+            !is_measured && Metric::built_in(&metric.name).is_none() && Quality::of_metric(metric).is_none()
         });
         counters.filter_map(|metric| {
             let name = &metric.name;

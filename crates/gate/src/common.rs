@@ -1,17 +1,8 @@
 //! The common shift of a session: the day, the chip or the driver shifts all rows of a metric together. The
 //! common shift is removed from each row and judged as a separate row, because a change that affects all rows
 //! would otherwise be removed with it.
-//!
-//! The row for the common shift in a comparison with stored sessions.
 
-use benchgate_core::model::{BenchmarkName, Metric, MetricSeries, Series, Summary, Verdict};
 use benchgate_stats::describe;
-
-use super::draft::{ComparedSession, Draft, Open, blank};
-use super::evidence::Evidence;
-use super::rules::Rules;
-use super::status::Matched;
-use super::{Estimate, Method, Reason, context, history, series};
 
 /// Minimum number of rows for the correction; with fewer, the median of the others is itself too noisy to be
 /// worth subtracting.
@@ -121,43 +112,6 @@ fn median_of_others(sorted: &[f64], own: f64) -> f64 {
     let rank = sorted.partition_point(|value| value.total_cmp(&own).is_lt());
     let at = |index: usize| sorted[if index < rank { index } else { index + 1 }.min(others)];
     if others % 2 == 1 { at(others / 2) } else { f64::midpoint(at(others / 2 - 1), at(others / 2)) }
-}
-
-/// The name of the row. No benchmark can have it, because names of benchmarks are not in parentheses.
-pub const ALL_BENCHMARKS: &str = "(all benchmarks)";
-
-/// Returns the draft of the common row, if a common shift was removed from the others. The row is judged like
-/// latency: a change that slows down everything is visible only here.
-pub fn draft(session: &ComparedSession<'_>, rules: &Rules<'_>) -> Option<Draft> {
-    let metric = Metric::LATENCY;
-    let sessions = session.history.as_ref()?;
-    let gpu = session.head.benchmarks.iter().any(context::on_gpu);
-    let evidence = history::gather_common(sessions, &metric.name, gpu)?;
-    let Evidence::History { stored, now, .. } = &evidence else { return None };
-    let readings = |shifts: &[f64]| {
-        let one = |shift: &f64| Summary { n: Some(1), median: Some(shift.exp()), ..Summary::default() };
-        let series = Series::Summaries(shifts.iter().map(one).collect());
-        series::read(&MetricSeries { metric: Metric::LATENCY, series }).ok()
-    };
-    let (base, head) = (readings(stored)?, readings(&[*now])?);
-    let name = BenchmarkName::new(ALL_BENCHMARKS);
-    let rule = rules.metric(&name, &metric);
-    let nothing = Matched { base: None, head: None };
-    let mut row = blank(&name, nothing, Verdict::Inconclusive, Reason::Open, rule.fatal);
-    // The metric has a separate name, because its spread comes from days and chips and says nothing about the
-    // spread of a row.
-    row.metric = Some(Metric { name: "common-latency".into(), ..metric });
-    row.policy = Some(rule.clone());
-    row.estimate = Some(Estimate::unjudged(Method::History, head.stats.location / base.stats.location));
-    let open = Open {
-        evidence,
-        forbidden: session.forbidden.clone(),
-        worse: 1.0,
-        floor: rule.floor.relative.max(0.0).ln_1p(),
-        rule,
-        readings: Some([base, head]),
-    };
-    Some(Draft { row, open: Some(Box::new(open)) })
 }
 
 #[cfg(test)]

@@ -3,22 +3,23 @@
 use std::collections::BTreeMap;
 
 use benchgate_core::model::{
-    Benchmark, BenchmarkName, Calibration, Consequence, Lint, LintCode, Metric, Run, Verdict,
+    Anchor, Benchmark, BenchmarkName, Calibration, Consequence, Lint, LintCode, Metric, MetricSeries, Run,
+    Series, Summary, Verdict,
 };
 use benchgate_stats::multiplicity::Looks;
 use benchgate_stats::{Effect, Inference};
 
 use super::decide::{Question, decide, log_tolerance};
-use super::draft::{ComparedSession, Draft, Open, drafts};
+use super::draft::{ComparedSession, Draft, Open, blank, drafts};
 use super::estimate::{HistoryRow, PairedRow, histories, paired};
 use super::evidence::Evidence;
-use super::history::StoredSessions;
+use super::gradual::StoredSessions;
 use super::rules::Rules;
 use super::status::{Matched, matched};
 use super::{
-    Alignment, Comparison, Method, Policy, Reason, Row, RunSummary, ShownSides, TestKind, accuracy,
-    classical, code, common, comparison, context, copied, diagnosis, disturbance, explain, history, limits,
-    looks, rules, separate, status, threads,
+    Alignment, Comparison, Estimate, Method, Policy, Reason, Row, RunSummary, ShownSides, TestKind, accuracy,
+    classical, code, comparison, context, copied, diagnosis, disturbance, explain, history, limits, looks,
+    rules, separate, series, status, threads,
 };
 
 /// Settings of a comparison besides the runs and the policy.
@@ -90,6 +91,28 @@ pub fn compare_with_history<'a>(
     comparison
 }
 
+/// Returns `head` with its ratios to `anchor`, block by block as a paired gate estimates them.
+pub fn anchored(anchor: &Run, head: Run, policy: &Policy) -> Run {
+    let mut measured = anchor.clone();
+    let mut artifacts = BTreeMap::new();
+    for benchmark in &mut measured.benchmarks {
+        if let Some(artifact) = &mut benchmark.artifact {
+            artifacts.insert(benchmark.name.clone(), history::executed(artifact));
+            // Even if head is still the same as the anchor, its ratio is measured like any other and is not
+            // exactly one.
+            artifact.execution_sha256.clear();
+        }
+    }
+    let comparison = compare(&measured, &head, policy, &CompareOptions::default());
+    let ratios = comparison.rows.into_iter().filter_map(|row| {
+        let estimate = row.estimate.filter(|estimate| estimate.method == Method::Paired)?;
+        Some(((row.benchmark, row.metric?.name.into_owned()), estimate.ratio))
+    });
+    let ratios = ratios.filter(|(_, ratio)| ratio.is_finite() && *ratio > 0.0).collect();
+    let anchor = Anchor { toolchain: anchor.toolchain.clone().unwrap_or_default(), artifacts, ratios };
+    Run { anchor: Some(anchor), ..head }
+}
+
 fn compared(
     base: &Run,
     head: &Run,
@@ -125,7 +148,7 @@ fn compared(
     let pairs = matched(base, head);
     let of_pairs = threads::each(&pairs, WORTH_SHARING, |pair| drafts(*pair, &session, &rules));
     let mut drafts: Vec<Draft> = of_pairs.into_iter().flatten().collect();
-    drafts.extend(common::draft(&session, &rules));
+    drafts.extend(common_draft(&session, &rules));
     let sessions =
         ComparedSessions { storing: storing.unwrap_or(false), in_shards: base.in_shards && head.in_shards };
     let effects = judge(&mut drafts, policy, options, sessions);
@@ -210,6 +233,43 @@ fn name_kernels(rows: &mut [Row], pairs: &[Matched<'_>], rules: &Rules<'_>) {
     for row in rows {
         row.lints.extend(others.remove(&row.benchmark));
     }
+}
+
+/// The name of the row. No benchmark can have it, because names of benchmarks are not in parentheses.
+pub const ALL_BENCHMARKS: &str = "(all benchmarks)";
+
+/// Returns the draft of the common row, if a common shift was removed from the others. The row is judged like
+/// latency: a change that slows down everything is visible only here.
+fn common_draft(session: &ComparedSession<'_>, rules: &Rules<'_>) -> Option<Draft> {
+    let metric = Metric::LATENCY;
+    let sessions = session.history.as_ref()?;
+    let gpu = session.head.benchmarks.iter().any(context::on_gpu);
+    let evidence = history::gather_common(sessions, &metric.name, gpu)?;
+    let Evidence::History { stored, now, .. } = &evidence else { return None };
+    let readings = |shifts: &[f64]| {
+        let one = |shift: &f64| Summary { n: Some(1), median: Some(shift.exp()), ..Summary::default() };
+        let series = Series::Summaries(shifts.iter().map(one).collect());
+        series::read(&MetricSeries { metric: Metric::LATENCY, series }).ok()
+    };
+    let (base, head) = (readings(stored)?, readings(&[*now])?);
+    let name = BenchmarkName::new(ALL_BENCHMARKS);
+    let rule = rules.metric(&name, &metric);
+    let nothing = Matched { base: None, head: None };
+    let mut row = blank(&name, nothing, Verdict::Inconclusive, Reason::Open, rule.fatal);
+    // The metric has a separate name, because its spread comes from days and chips and says nothing about the
+    // spread of a row.
+    row.metric = Some(Metric { name: "common-latency".into(), ..metric });
+    row.policy = Some(rule.clone());
+    row.estimate = Some(Estimate::unjudged(Method::History, head.stats.location / base.stats.location));
+    let open = Open {
+        evidence,
+        forbidden: session.forbidden.clone(),
+        worse: 1.0,
+        floor: rule.floor.relative.max(0.0).ln_1p(),
+        rule,
+        readings: Some([base, head]),
+    };
+    Some(Draft { row, open: Some(Box::new(open)) })
 }
 
 /// Number of benchmarks from which threads save more time than starting them takes: a draft takes ten

@@ -14,6 +14,30 @@ use super::newest::{
     share_of_median, slowdown, steadied,
 };
 
+/// The stored sessions that a run is compared with, oldest first.
+#[derive(Debug, Clone, Copy)]
+pub struct StoredSessions<'a> {
+    /// The sessions of the baseline.
+    pub good: &'a [Run],
+    /// Sessions after a benchmark's last good one that are excluded because they were slow, each with only
+    /// those benchmarks. While there are any, a session must clearly be at the earlier level to pass.
+    pub slow: &'a [Run],
+    /// Sessions before the acceptance of benchmarks that were accepted lately, each with only those
+    /// benchmarks. They show how much sessions differ from each other while the new level has few sessions.
+    pub before: &'a [Run],
+    /// Good sessions of days in the past, since the last acceptance. Older sessions are needed because the
+    /// newest ones move along with a gradual slowdown.
+    pub earlier: &'a [EarlierSessions],
+    /// True if the run joins the baseline if it is good; a slowdown must then be over for two sessions.
+    pub storing: bool,
+}
+
+impl<'a> From<&'a [Run]> for StoredSessions<'a> {
+    fn from(good: &'a [Run]) -> Self {
+        Self { good, slow: &[], before: &[], earlier: &[], storing: false }
+    }
+}
+
 /// Sessions of some days in the past that are part of the baseline.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EarlierSessions {

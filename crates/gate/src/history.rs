@@ -5,47 +5,22 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use benchgate_core::model::{
     Anchor, Artifact, Benchmark, BenchmarkName, Lint, LintCode, Metric, MetricKind, MetricSeries, Outcome,
-    Run, Series, Spread, counted,
+    Quality, Run, Series, Spread, counted,
 };
 use benchgate_stats::describe;
 
-use super::accuracy;
 use super::common::{Common, CommonShifts, RowCosts};
 use super::estimate::ENOUGH_SESSIONS;
 use super::evidence::{Evidence, SpreadSource, usable};
-use super::gradual::{Earlier, EarlierCosts, EarlierSessions};
+use super::gradual::{Earlier, EarlierCosts, EarlierSessions, StoredSessions};
 use super::newest::{GradualQuestion, NewestCosts};
-use super::{CompareOptions, Method, Policy, TooLittle, compare, series};
+use super::{TooLittle, series};
 
 /// Assumed standard deviation between sessions on one GPU testbed, if neither history, calibration nor policy
 /// states it: clocks and temperatures differ between days. It is a log ratio.
 pub const DEFAULT_GPU_SESSION_CV: f64 = 0.03;
 /// Assumed standard deviation between sessions on processors.
 pub const DEFAULT_CPU_SESSION_CV: f64 = 0.05;
-
-/// The stored sessions that a run is compared with, oldest first.
-#[derive(Debug, Clone, Copy)]
-pub struct StoredSessions<'a> {
-    /// The sessions of the baseline.
-    pub good: &'a [Run],
-    /// Sessions after a benchmark's last good one that are excluded because they were slow, each with only
-    /// those benchmarks. While there are any, a session must clearly be at the earlier level to pass.
-    pub slow: &'a [Run],
-    /// Sessions before the acceptance of benchmarks that were accepted lately, each with only those
-    /// benchmarks. They show how much sessions differ from each other while the new level has few sessions.
-    pub before: &'a [Run],
-    /// Good sessions of days in the past, since the last acceptance. Older sessions are needed because the
-    /// newest ones move along with a gradual slowdown.
-    pub earlier: &'a [EarlierSessions],
-    /// True if the run joins the baseline if it is good; a slowdown must then be over for two sessions.
-    pub storing: bool,
-}
-
-impl<'a> From<&'a [Run]> for StoredSessions<'a> {
-    fn from(good: &'a [Run]) -> Self {
-        Self { good, slow: &[], before: &[], earlier: &[], storing: false }
-    }
-}
 
 /// Returns the sessions of head's testbed, which head may be compared with. If either side has no
 /// fingerprint, the comparison's own lints report it.
@@ -259,8 +234,7 @@ fn oldest_qualities<'a>(sessions: &StoredSessions<'a>, head: &Run) -> HashMap<&'
     let mut counts: HashMap<(&BenchmarkName, &str), usize> = HashMap::new();
     for benchmark in runs.flat_map(|run| &run.benchmarks) {
         let joined = oldest.entry(&benchmark.name).or_insert_with(|| Benchmark::new(benchmark.name.as_str()));
-        for series in benchmark.metrics.iter().filter(|series| accuracy::of_metric(&series.metric).is_some())
-        {
+        for series in benchmark.metrics.iter().filter(|series| Quality::of_metric(&series.metric).is_some()) {
             let count = counts.entry((&benchmark.name, series.metric.name.as_ref())).or_default();
             *count += 1;
             if *count > OLDEST {
@@ -488,28 +462,7 @@ pub fn prior(calibrated: Option<&Spread>, declared: Option<f64>, gpu: bool) -> (
     (if gpu { DEFAULT_GPU_SESSION_CV } else { DEFAULT_CPU_SESSION_CV }, SpreadSource::Default)
 }
 
-/// Returns `head` with its ratios to `anchor`, block by block as a paired gate estimates them.
-pub fn anchored(anchor: &Run, head: Run, policy: &Policy) -> Run {
-    let mut measured = anchor.clone();
-    let mut artifacts = BTreeMap::new();
-    for benchmark in &mut measured.benchmarks {
-        if let Some(artifact) = &mut benchmark.artifact {
-            artifacts.insert(benchmark.name.clone(), executed(artifact));
-            // Even if head is still the same as the anchor, its ratio is measured like any other and is not
-            // exactly one.
-            artifact.execution_sha256.clear();
-        }
-    }
-    let comparison = compare(&measured, &head, policy, &CompareOptions::default());
-    let ratios = comparison.rows.into_iter().filter_map(|row| {
-        let estimate = row.estimate.filter(|estimate| estimate.method == Method::Paired)?;
-        Some(((row.benchmark, row.metric?.name.into_owned()), estimate.ratio))
-    });
-    let ratios = ratios.filter(|(_, ratio)| ratio.is_finite() && *ratio > 0.0).collect();
-    let anchor = Anchor { toolchain: anchor.toolchain.clone().unwrap_or_default(), artifacts, ratios };
-    Run { anchor: Some(anchor), ..head }
-}
-
-fn executed(artifact: &Artifact) -> String {
+/// Identifies what a module executes.
+pub fn executed(artifact: &Artifact) -> String {
     format!("{}-{}", artifact.vmfb_sha256, artifact.execution_sha256)
 }

@@ -40,8 +40,7 @@ pub use benchgate_core::model::{
 };
 pub use benchgate_core::numerics::NumericsTolerance;
 pub use code::{CodeChange, KernelState, kernel_counts};
-pub use common::ALL_BENCHMARKS;
-pub use compare::{CompareOptions, compare, compare_with_history};
+pub use compare::{ALL_BENCHMARKS, CompareOptions, anchored, compare, compare_with_history};
 pub use comparison::{
     AssumedSpread, Comparison, Estimate, Geomean, Interval, Method, Reason, Row, RunSummary, SideStats,
     TooLittle, Typical, WaiverUse, first_of,
@@ -50,8 +49,7 @@ pub use disturbance::{OtherPrograms, disturbed_side, record_unfit, unfit};
 pub use evidence::SpreadSource;
 pub use exchange::{Exchange, Exchanged, REVERSED, Sum};
 pub use explain::{CountChange, Explanation, KernelChange, Machine, explain};
-pub use gradual::EarlierSessions;
-pub use history::{StoredSessions, anchored};
+pub use gradual::{EarlierSessions, StoredSessions};
 pub use limits::LimitReading;
 pub use newest::LEVEL_SESSIONS;
 pub use rules::{NumericsPolicy, decides, unmatched};

@@ -5,13 +5,13 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use benchgate_core::model::{
-    Benchmark, BenchmarkGlob, BenchmarkName, Better, Metric, RENAMED_FROM, Run, Verdict, is_date,
+    Benchmark, BenchmarkGlob, BenchmarkName, Better, Metric, Quality, RENAMED_FROM, Run, Verdict, is_date,
 };
 
-use super::history::StoredSessions;
+use super::gradual::StoredSessions;
 use super::{
     ChangedReference, EarlierSessions, Expectation, Limit, MetricPolicy, NumericsTolerance, Override, Policy,
-    Reason, Row, TestKind, Waiver, WaiverUse, accuracy,
+    Reason, Row, TestKind, Waiver, WaiverUse,
 };
 
 /// Returns whether this metric of a benchmark can fail the gate.
@@ -161,8 +161,8 @@ impl<'a> Rules<'a> {
         };
         let mut free: Vec<&Metric> = metrics().filter(is_free).collect();
         // How right a result is decides only if nothing else is stated.
-        if free.iter().any(|metric| accuracy::of_metric(metric).is_none()) {
-            free.retain(|metric| accuracy::of_metric(metric).is_none());
+        if free.iter().any(|metric| Quality::of_metric(metric).is_none()) {
+            free.retain(|metric| Quality::of_metric(metric).is_none());
         }
         let has_rate = free.iter().any(|metric| metric.better == Better::Higher);
         let deciding = free.into_iter().filter(move |metric| !has_rate || metric.better == Better::Higher);

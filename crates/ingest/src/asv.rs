@@ -14,8 +14,9 @@ use benchgate_core::model::{
 };
 
 use super::build::{
-    ByName, carried, check_summary, direction_of_name, fail, own_metric, processes, summary, testbed,
+    carried, check_summary, direction_of_name, fail, own_metric, processes, summary, testbed,
 };
+use super::join::ByName;
 use super::json::{parse_with_words, unique_entries};
 use super::{LineFault, line_fault};
 

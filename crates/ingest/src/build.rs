@@ -2,14 +2,14 @@
 //! not a measurement into a lint.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use benchgate_core::model::{
-    Benchmark, BenchmarkName, Better, Lint, LintCode, Metric, MetricKind, MetricSeries, Outcome, Process,
-    Series, Stage, Summary, Testbed, Unit, significant,
+    Benchmark, Better, Lint, LintCode, Metric, MetricKind, MetricSeries, Outcome, Process, Series, Stage,
+    Summary, Testbed, Unit, significant,
 };
 
-use super::{IngestError, LineFault, join, line_fault};
+use super::{IngestError, LineFault, line_fault};
 
 /// Returns the number of nanoseconds in a unit of time, by the names that tools print.
 pub(super) fn time_unit(name: &str) -> Option<f64> {
@@ -212,43 +212,6 @@ pub(super) fn fail(benchmark: &mut Benchmark, stage: Stage, why: impl Into<Strin
     benchmark.metrics.clear();
     benchmark.lints.push(Lint::new(LintCode::Errored, why.clone()));
     benchmark.outcome = Outcome::Failed { stage, why };
-}
-
-/// The benchmarks of a file in which names repeat: each repetition is another process.
-#[derive(Debug, Default)]
-pub(super) struct ByName {
-    benchmarks: Vec<Benchmark>,
-    index: HashMap<BenchmarkName, usize>,
-}
-
-impl ByName {
-    /// Adds a benchmark, for tools that append a row to their file at each run.
-    pub(super) fn push(&mut self, benchmark: Benchmark) {
-        match self.index.get(&benchmark.name) {
-            Some(&at) => join::merge_benchmark(&mut self.benchmarks[at], benchmark, "a later row"),
-            None if has_room(self.benchmarks.len()) => {
-                self.index.insert(benchmark.name.clone(), self.benchmarks.len());
-                self.benchmarks.push(benchmark);
-            }
-            None => {}
-        }
-    }
-
-    /// Adds a benchmark, for tools that write each benchmark once: a repeated name belongs to another
-    /// benchmark or another run.
-    pub(super) fn push_once(&mut self, mut benchmark: Benchmark) {
-        if self.index.contains_key(&benchmark.name) {
-            benchmark
-                .lints
-                .push(Lint::new(LintCode::DuplicateName, "several results in one file have this name"));
-        }
-        self.push(benchmark);
-    }
-
-    pub(super) fn finish(mut self) -> Vec<Benchmark> {
-        self.benchmarks.iter_mut().for_each(join::settle);
-        self.benchmarks
-    }
 }
 
 // The first limit is the number of benchmarks in a result of any format. The others limit the number of

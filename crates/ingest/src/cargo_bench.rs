@@ -11,8 +11,9 @@ use benchgate_core::model::{
     Benchmark, BenchmarkName, Better, Lint, LintCode, Metric, Run, Series, Stage, Summary, Unit,
 };
 
-use super::build::{ByName, carried, check_summary, fail, own_metric, processes, summary, time_unit};
+use super::build::{carried, check_summary, fail, own_metric, processes, summary, time_unit};
 use super::facts::footer;
+use super::join::ByName;
 use super::json::parse;
 use super::rounding::{is_coarse, rounded};
 use super::text::{cut_line, lines, short};

@@ -8,8 +8,9 @@ use serde_json::Value;
 
 use benchgate_core::model::{Benchmark, Metric, Run, Stage, Summary};
 
-use super::build::{ByName, carried, check_summary, fail, processes, summary, time_unit};
+use super::build::{carried, check_summary, fail, processes, summary, time_unit};
 use super::facts::{self, Commits, Field};
+use super::join::ByName;
 use super::json::{parse, unique_map};
 use super::text::lines;
 use super::{LineFault, line_fault};

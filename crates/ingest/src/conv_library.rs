@@ -7,7 +7,8 @@ use std::borrow::Cow;
 
 use benchgate_core::model::{Benchmark, Better, Metric, Run, Stage, Summary, Unit, Verification, VerifyCode};
 
-use super::build::{ByName, check_summary, fail, own_metric, processes, time_unit};
+use super::build::{check_summary, fail, own_metric, processes, time_unit};
+use super::join::ByName;
 use super::text::lines;
 use super::{LineFault, line_fault};
 

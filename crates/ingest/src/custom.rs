@@ -10,9 +10,10 @@ use benchgate_core::model::{
     Benchmark, Better, Lint, LintCode, Metric, Quality, Run, Summary, Unit, excerpt, is_in, words,
 };
 
-use super::build::{ByName, carried, check_summary, contradict, direction, own_metric, own_unit, summary};
+use super::build::{carried, check_summary, contradict, direction, own_metric, own_unit, summary};
 use super::facts::{self, Commits, Field};
 use super::google_benchmark::counter_metric;
+use super::join::ByName;
 use super::json::{Value, parse, unique_entries, unique_map};
 use super::{LineFault, line_fault};
 

@@ -6,7 +6,7 @@ use serde::de::IgnoredAny;
 use benchgate_core::model::{is_in, without_colors};
 
 use super::json_scan::Scanner;
-use super::logs::crash;
+use super::logs::{crash, is_status};
 use super::text::lines;
 use super::{
     BoxedFault, Format, IngestError, benchfmt, cargo_bench, compile_benchmark, compiled_code, conv_library,
@@ -47,7 +47,7 @@ fn decisive_line(line: &str) -> Option<Format> {
     Some(match line.as_ref() {
         line if line.starts_with(google_benchmark::CSV_HEADER) => Format::GoogleBenchmarkCsv,
         line if google_benchmark::is_console_header(line) => Format::GoogleBenchmarkConsole,
-        line if iree_tools::is_exec(line) || iree_tools::is_status(line) => Format::IreeRunModule,
+        line if iree_tools::is_exec(line) || is_status(line) => Format::IreeRunModule,
         line if conv_library::is_result(line) => Format::ConvLibrary,
         line if compile_benchmark::is_header(line) => Format::CompileBenchmarkMarkdown,
         line if benchfmt::is_result(line) => Format::Benchfmt,

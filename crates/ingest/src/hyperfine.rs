@@ -6,7 +6,8 @@ use serde::Deserialize;
 
 use benchgate_core::model::{Benchmark, Metric, Run, Stage, Summary};
 
-use super::build::{ByName, check_count, check_summary, fail, processes, summary};
+use super::build::{check_count, check_summary, fail, processes, summary};
+use super::join::ByName;
 use super::json::{Value, parse};
 use super::{LineFault, build, facts};
 

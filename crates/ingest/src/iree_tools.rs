@@ -6,7 +6,9 @@ use benchgate_core::model::{
     Benchmark, JUDGED_BY, JUDGED_BY_OUTPUTS, Kernel, OutputCheck, Run, Stage, Verification, VerifyCode,
 };
 
-use super::build::{ByName, fail};
+use super::build::fail;
+use super::join::ByName;
+use super::logs::is_status;
 use super::text::lines;
 use super::{LineFault, json, line_fault};
 
@@ -218,31 +220,6 @@ fn is_value(line: &str) -> bool {
             && kind.chars().all(|letter| letter.is_ascii_alphanumeric())
     });
     is_type && parts.all(|size| size.parse::<u64>().is_ok())
-}
-
-/// Returns whether a line is an IREE status: `FILE.c:12: INVALID_ARGUMENT; message …`.
-pub(super) fn is_status(line: &str) -> bool {
-    const CODES: [&str; 15] = [
-        "CANCELLED",
-        "UNKNOWN",
-        "INVALID_ARGUMENT",
-        "DEADLINE_EXCEEDED",
-        "NOT_FOUND",
-        "ALREADY_EXISTS",
-        "PERMISSION_DENIED",
-        "RESOURCE_EXHAUSTED",
-        "FAILED_PRECONDITION",
-        "ABORTED",
-        "OUT_OF_RANGE",
-        "UNIMPLEMENTED",
-        "INTERNAL",
-        "UNAVAILABLE",
-        "DATA_LOSS",
-    ];
-    line.split_once(": ").is_some_and(|(place, rest)| {
-        place.contains(".c")
-            && CODES.iter().any(|code| rest.strip_prefix(code).is_some_and(|r| r.starts_with(';')))
-    })
 }
 
 impl Function {

@@ -9,8 +9,9 @@ use benchgate_core::model::{
 };
 
 use super::build::{
-    ByName, check_count, check_summary, contradict, direction, fail, own_metric, own_unit, processes, summary,
+    check_count, check_summary, contradict, direction, fail, own_metric, own_unit, processes, summary,
 };
+use super::join::ByName;
 use super::json::{Value, parse, unique_entries};
 use super::{LineFault, facts};
 

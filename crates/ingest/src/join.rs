@@ -175,6 +175,43 @@ fn refuse_gaps(benchmark: &mut Benchmark, files: u64) {
     }
 }
 
+/// The benchmarks of a file in which names repeat: each repetition is another process.
+#[derive(Debug, Default)]
+pub(super) struct ByName {
+    benchmarks: Vec<Benchmark>,
+    index: HashMap<BenchmarkName, usize>,
+}
+
+impl ByName {
+    /// Adds a benchmark, for tools that append a row to their file at each run.
+    pub(super) fn push(&mut self, benchmark: Benchmark) {
+        match self.index.get(&benchmark.name) {
+            Some(&at) => merge_benchmark(&mut self.benchmarks[at], benchmark, "a later row"),
+            None if build::has_room(self.benchmarks.len()) => {
+                self.index.insert(benchmark.name.clone(), self.benchmarks.len());
+                self.benchmarks.push(benchmark);
+            }
+            None => {}
+        }
+    }
+
+    /// Adds a benchmark, for tools that write each benchmark once: a repeated name belongs to another
+    /// benchmark or another run.
+    pub(super) fn push_once(&mut self, mut benchmark: Benchmark) {
+        if self.index.contains_key(&benchmark.name) {
+            benchmark
+                .lints
+                .push(Lint::new(LintCode::DuplicateName, "several results in one file have this name"));
+        }
+        self.push(benchmark);
+    }
+
+    pub(super) fn finish(mut self) -> Vec<Benchmark> {
+        self.benchmarks.iter_mut().for_each(settle);
+        self.benchmarks
+    }
+}
+
 /// Joins the files of one side as its processes; `None` if there are no files.
 ///
 /// # Errors

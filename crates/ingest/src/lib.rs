@@ -21,7 +21,6 @@ mod jmh;
 mod join;
 mod json;
 mod json_scan;
-mod labels;
 mod latency_csv;
 mod logs;
 mod nvbench;

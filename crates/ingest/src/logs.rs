@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 
 use benchgate_core::model::{Lint, LintCode, excerpt, without_colors};
 
-use super::iree_tools::is_status;
 use super::text::lines;
 
 /// First words of lines that runtimes, shells and build tools print about a program that crashed or failed.
@@ -292,6 +291,31 @@ pub(super) fn stated_problem(line: &str) -> Option<&'static str> {
         (0..words.len()).any(is_lost).then_some("loss: nan")
     };
     marks.copied().or_else(said).or_else(lost).or_else(begun).or_else(counted).or_else(of_glog)
+}
+
+/// Returns whether a line is an IREE status: `FILE.c:12: INVALID_ARGUMENT; message …`.
+pub(super) fn is_status(line: &str) -> bool {
+    const CODES: [&str; 15] = [
+        "CANCELLED",
+        "UNKNOWN",
+        "INVALID_ARGUMENT",
+        "DEADLINE_EXCEEDED",
+        "NOT_FOUND",
+        "ALREADY_EXISTS",
+        "PERMISSION_DENIED",
+        "RESOURCE_EXHAUSTED",
+        "FAILED_PRECONDITION",
+        "ABORTED",
+        "OUT_OF_RANGE",
+        "UNIMPLEMENTED",
+        "INTERNAL",
+        "UNAVAILABLE",
+        "DATA_LOSS",
+    ];
+    line.split_once(": ").is_some_and(|(place, rest)| {
+        place.contains(".c")
+            && CODES.iter().any(|code| rest.strip_prefix(code).is_some_and(|r| r.starts_with(';')))
+    })
 }
 
 /// Returns whether a line reports a crash or a failed command.

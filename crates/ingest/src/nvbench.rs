@@ -9,8 +9,9 @@ use benchgate_core::model::{
     Benchmark, Better, DEVICE_CLOCK, Lint, LintCode, Metric, Outcome, Quality, Run, Stage, Summary, Unit,
 };
 
-use super::build::{ByName, carried, fail, own_metric, summary, testbed};
+use super::build::{carried, fail, own_metric, summary, testbed};
 use super::facts::{self, Field};
+use super::join::ByName;
 use super::json::parse;
 use super::{LineFault, line_fault};
 

@@ -8,7 +8,8 @@ use serde::de::IgnoredAny;
 
 use benchgate_core::model::{Benchmark, Context, ENVIRONMENT, Metric, Run, Stage, Summary};
 
-use super::build::{ByName, carried, check_count, check_summary, fail, processes, summary, testbed};
+use super::build::{carried, check_count, check_summary, fail, processes, summary, testbed};
+use super::join::ByName;
 use super::json::{parse, unique_map};
 use super::{LineFault, facts, line_fault};
 

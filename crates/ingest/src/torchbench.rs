@@ -14,8 +14,9 @@ use benchgate_core::model::{
     Verification, VerifyCode,
 };
 
-use super::build::{ByName, agree, check_count, contradict, direction_of_name, fail, own_metric, processes};
+use super::build::{agree, check_count, contradict, direction_of_name, fail, own_metric, processes};
 use super::document::finding;
+use super::join::ByName;
 use super::join::merge_run;
 use super::json::{parse_stream, unique_map};
 use super::{LineFault, facts};

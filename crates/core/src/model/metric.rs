@@ -409,6 +409,18 @@ impl Quality {
         })
     }
 
+    /// Returns what a metric states about the result; `None` for a measurement.
+    pub fn of_metric(metric: &Metric) -> Option<Self> {
+        let quality = Self::of_name(&metric.name)?;
+        match (&metric.unit, quality, metric.better) {
+            (Unit::Nanoseconds | Unit::Bytes, ..) => None,
+            // The policy or the tool states it.
+            (_, Self::Score, Better::Lower) => Some(Self::Error),
+            (_, Self::Loss | Self::Error | Self::Failures, Better::Higher) => None,
+            _ => Some(quality),
+        }
+    }
+
     fn of_new_name(name: &str) -> Option<Self> {
         let spelled = SPELLINGS.iter().fold(name.to_owned(), |name, (from, to)| name.replace(from, to));
         let name = name_words(&spelled);

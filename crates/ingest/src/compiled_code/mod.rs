@@ -18,7 +18,8 @@ use benchgate_core::model::{
     ARCHITECTURE, Benchmark, GeneratedCode, KernelCode, Metric, MetricSeries, Number, Run, Series,
 };
 
-use super::build::{ByName, has_room};
+use super::build::has_room;
+use super::join::ByName;
 
 pub(super) use container::is_code;
 

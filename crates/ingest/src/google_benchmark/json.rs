@@ -2,16 +2,16 @@
 //! what is kept: a file of 100,000 rows costs one scan and 16 bytes per row.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
-use benchgate_core::model::{Benchmark, Context, Run, Testbed, excerpt, is_axis};
+use benchgate_core::model::{Context, Run, Testbed, excerpt};
 
 use super::super::build::testbed;
-use super::super::facts::{Field, failure, is_commit, shared, state};
+use super::super::facts::{failure, is_commit, shared};
 use super::super::json_scan::{Scan, Scanner};
 use super::super::{BoxedFault, document, fault};
 use super::TimeUnit;
 use super::counters::MAX_COUNTERS;
+use super::labels::{AXES, Axes, StatedLabels};
 use super::rows::{Families, GoogleBenchmarkRow, RowKind};
 use super::summaries::{Instance, Statistic};
 
@@ -57,33 +57,6 @@ pub(super) fn second_list(json: &Scanner<'_>) -> BoxedFault {
 
 /// Context key under which a file that benchgate wrote describes its machine: a testbed as JSON text.
 pub(crate) const TESTBED: &str = "benchgate_testbed";
-/// Context key for the labels that distinguish experiments with equal names, such as pytest-benchmark's
-/// timer: [`Axes`] as JSON text.
-pub(crate) const AXES: &str = "benchgate_axes";
-
-/// Labels of each benchmark.
-pub(crate) type Axes = BTreeMap<String, BTreeMap<String, String>>;
-
-/// Labels of benchmarks that a file states outside of their rows.
-#[derive(Debug, Default)]
-pub(super) struct StatedLabels {
-    /// The labels of each benchmark of a converted file.
-    axes: Axes,
-    /// The user's own context (`--benchmark_context=backend=cuda`), which all benchmarks share.
-    fields: Vec<Field>,
-}
-
-impl StatedLabels {
-    pub(super) fn add_to(&mut self, benchmark: &mut Benchmark) {
-        if !self.fields.is_empty() {
-            state(benchmark, &self.fields);
-        }
-        // Other labels state how benchgate built or judges a benchmark, which a file must not decide.
-        let stated = self.axes.remove(benchmark.name.as_str()).unwrap_or_default();
-        benchmark.labels.extend(stated.into_iter().filter(|(axis, _)| is_axis(axis)));
-    }
-}
-
 /// Reads the context, and adds to the run what it states about the program and the machine.
 pub(super) fn context(json: &mut Scanner<'_>, run: &mut Run) -> Scan<StatedLabels> {
     let (mut context, mut named, mut caches, mut commit) = (Context::default(), None, None, None);

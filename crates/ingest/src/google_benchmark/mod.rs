@@ -4,6 +4,7 @@ mod console;
 mod counters;
 mod csv;
 mod json;
+mod labels;
 mod pieces;
 mod rows;
 mod summaries;
@@ -12,7 +13,8 @@ pub(super) use console::{is_header as is_console_header, read as read_console};
 pub(super) use counters::counter_metric;
 pub use counters::metric_name;
 pub(super) use csv::{HEADER as CSV_HEADER, read as read_csv};
-pub(super) use json::{AXES, Axes, TESTBED, read as read_json};
+pub(super) use json::{TESTBED, read as read_json};
+pub(super) use labels::{AXES, Axes};
 pub(super) use pieces::read as read_pieces;
 
 use std::borrow::Cow;

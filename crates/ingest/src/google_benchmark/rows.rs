@@ -15,12 +15,11 @@ use benchgate_stats::describe;
 
 use super::TimeUnit;
 use super::counters::{MAX_COUNTERS, counter_metric, reported_counter, unusable_counter};
-use super::json::StatedLabels;
+use super::labels::{self, StatedLabels};
 use super::summaries::{Aggregate, Instance, StatedRepetitions, Statistic, summarise};
 use crate::build::{agree, has_room};
 use crate::facts::{failure, state_quality};
 use crate::join::{LABEL_WORDS, SEVERAL_LABELS};
-use crate::labels;
 use crate::rounding::rounded;
 use crate::text::cut_line;
 

@@ -10,6 +10,7 @@ import tempfile
 import time
 
 from . import onnx_wide
+from .onnx_wide import session
 from .exporters import short
 from .exporters.onnx_exporter import imported
 from .notation import read_input
@@ -185,15 +186,6 @@ def _fitting(value, array, dtype):
         found = "x".join([*map(str, array.shape), array.dtype.name])
         raise Failure("construct", "BAD_INPUTS", f"input {value.name}: expected {wanted}, found {found}")
     return array
-
-
-def session(onnxruntime, path: str):
-    options = onnxruntime.SessionOptions()
-    # One thread and no fusions: the reference must not depend on the machine's processors, nor on the optimizer's approximations.
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 3
-    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 
 def _reference(np, onnxruntime, path: str, inputs: dict):

@@ -9,10 +9,17 @@ import os
 MOST_PARAMETERS = 50_000_000
 
 
+def session(onnxruntime, path: str):
+    options = onnxruntime.SessionOptions()
+    # One thread and no fusions: the reference must not depend on the machine's processors, nor on the optimizer's approximations.
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 3
+    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+
 def run(np, onnx, onnxruntime, model, folder: str, inputs: dict, expected):
     """The outputs, or None and the reason."""
-    from .onnx_model import session
-
     try:
         wide = _widened(np, onnx, model, folder)
         parameters = sum(int(np.prod(tensor.dims)) for tensor in wide.graph.initializer)

@@ -1,12 +1,15 @@
-//! Labels of Google Benchmark: free text in which a program says how it ran and how right the result is.
+//! Labels of Google Benchmark: free text in which a program says how it ran and how right the result is, and labels that
+//! the context states.
+
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use benchgate_core::model::{Lint, LintCode, Quality, excerpt, is_in, name_words, words};
+use benchgate_core::model::{Benchmark, Lint, LintCode, Quality, excerpt, is_axis, is_in, name_words, words};
 
-use super::build::time_unit;
-use super::facts::{self, is_place, number};
-use super::{document, logs::stated_problem};
+use super::super::build::time_unit;
+use super::super::facts::{self, Field, is_place, number, state};
+use super::super::{document, logs::stated_problem};
 
 /// Units in labels; a measurement may change its unit.
 const LABEL_UNITS: &str = "kb mb gb tb kib mib gib tib flop kflop mflop gflop tflop flops kflops mflops gflops tflops \
@@ -143,4 +146,31 @@ fn pairs(label: &str) -> impl Iterator<Item = (&str, &str)> {
         Some((name, value)) if !name.is_empty() => Some((name, value)),
         _ => None,
     })
+}
+
+/// Context key for the labels that distinguish experiments with equal names, such as pytest-benchmark's
+/// timer: [`Axes`] as JSON text.
+pub(crate) const AXES: &str = "benchgate_axes";
+
+/// Labels of each benchmark.
+pub(crate) type Axes = BTreeMap<String, BTreeMap<String, String>>;
+
+/// Labels of benchmarks that a file states outside of their rows.
+#[derive(Debug, Default)]
+pub(super) struct StatedLabels {
+    /// The labels of each benchmark of a converted file.
+    pub(super) axes: Axes,
+    /// The user's own context (`--benchmark_context=backend=cuda`), which all benchmarks share.
+    pub(super) fields: Vec<Field>,
+}
+
+impl StatedLabels {
+    pub(super) fn add_to(&mut self, benchmark: &mut Benchmark) {
+        if !self.fields.is_empty() {
+            state(benchmark, &self.fields);
+        }
+        // Other labels state how benchgate built or judges a benchmark, which a file must not decide.
+        let stated = self.axes.remove(benchmark.name.as_str()).unwrap_or_default();
+        benchmark.labels.extend(stated.into_iter().filter(|(axis, _)| is_axis(axis)));
+    }
 }
