@@ -205,7 +205,10 @@ fn crc32(bytes: &[u8]) -> u32 {
 #[test]
 fn what_is_pinned_is_installed_verified_and_listed() {
     let suite = Suite::new(COMMIT, COMMIT);
-    suite.refuse("install", &["find IREE 9.9.9 of commit 0123", "which does not exist yet", "benchgate tools pin"]);
+    suite.refuse(
+        "install",
+        &["find IREE 9.9.9 of commit 0123", "which does not exist yet", "benchgate tools pin"],
+    );
     suite.succeed("pin");
     let lock = suite.world.read("benchgate.lock");
     assert!(lock.contains(&format!("commit = \"{COMMIT}\"")), "{lock}");
