@@ -17,7 +17,7 @@ use super::install::{
 };
 use super::manifest::{Look, Scope, ToolManifest, digest_of_files};
 use super::pin::pin_tools;
-use super::pip::{Name, Pip, Wheel, write_requirements};
+use super::pip::{Pip, Wheel, requirement, tool_arguments, write_requirements};
 use super::{Lock, LockedTools, ToolchainError, fetch, python_env};
 
 /// Time limit for installing two wheels of 100 MB over a slow connection.
@@ -238,27 +238,9 @@ async fn stage(
     .await
 }
 
-pub(super) fn requirement(wheel: &Wheel) -> Result<String, ToolchainError> {
-    let name = Name::parse(&wheel.file)
-        .ok_or_else(|| ToolchainError::MissingTool { tool: wheel.file.clone(), root: PathBuf::new() })?;
-    Ok(format!("{} --hash=sha256:{}", name.requirement(), wheel.sha256))
-}
-
 /// Quotes a path in a requirements file, where a space would end it.
 fn quoted_path(path: &Path) -> String {
     path.display().to_string().replace(' ', "\\ ")
-}
-
-/// pip's arguments for installing one wheel of the tools. The tools need no Python, so the wheel fits every
-/// machine of its platform, whichever Python runs pip.
-pub(super) fn tool_arguments(wheel: &Wheel, target: &Path, requirements: &Path) -> Vec<std::ffi::OsString> {
-    let mut arguments: Vec<std::ffi::OsString> =
-        ["install", "--no-deps", "--no-compile", "--require-hashes"].map(Into::into).into();
-    if let Some(name) = Name::parse(&wheel.file) {
-        arguments.extend(name.selecting_arguments().into_iter().map(Into::into));
-    }
-    arguments.extend(["--target".into(), target.into(), "--requirement".into(), requirements.into()]);
-    arguments
 }
 
 /// Folders that may contain the programs: the top of the tree, and the folders of an install tree or a CMake

@@ -18,7 +18,7 @@ use benchgate_host::files::{self, Scratch};
 use benchgate_host::process::Cancel;
 
 use super::install::{RUNTIME_FOLDER, runtime_commit};
-use super::iree::{requirement, tool_arguments};
+use super::pip::{requirement, tool_arguments};
 
 /// Time limit for resolving, which asks an index for the metadata of about forty projects.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(15 * 60);

@@ -374,6 +374,25 @@ pub(super) fn as_recorded(hex: &str) -> String {
         .collect()
 }
 
+/// Returns the line of a requirements file for a wheel, with its hash.
+pub(super) fn requirement(wheel: &Wheel) -> Result<String, ToolchainError> {
+    let name = Name::parse(&wheel.file)
+        .ok_or_else(|| ToolchainError::MissingTool { tool: wheel.file.clone(), root: PathBuf::new() })?;
+    Ok(format!("{} --hash=sha256:{}", name.requirement(), wheel.sha256))
+}
+
+/// pip's arguments for installing one wheel of the tools. The tools need no Python, so the wheel fits every
+/// machine of its platform, whichever Python runs pip.
+pub(super) fn tool_arguments(wheel: &Wheel, target: &Path, requirements: &Path) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> =
+        ["install", "--no-deps", "--no-compile", "--require-hashes"].map(Into::into).into();
+    if let Some(name) = Name::parse(&wheel.file) {
+        arguments.extend(name.selecting_arguments().into_iter().map(Into::into));
+    }
+    arguments.extend(["--target".into(), target.into(), "--requirement".into(), requirements.into()]);
+    arguments
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,9 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use benchgate_core::model::{Consequence, LintCode, Metric, SideName, Verdict};
 use benchgate_gate::{Comparison, Reason, Row, RunSummary};
 
-use super::document::Block;
 use super::row_view::RowView;
-use super::view::View;
 use super::words::ENOUGH_SESSIONS;
 
 /// A lint code and every place where it was found.
@@ -195,13 +193,6 @@ pub(super) fn missing(comparison: &Comparison) -> Option<&'static str> {
              deleted."
         }
     })
-}
-
-/// Returns what to do about missing and undecided rows, for the end of a report on a terminal and the beginning of a page.
-pub(super) fn next_steps<'a>(view: &'a View<'_>) -> impl Iterator<Item = Block<'a>> {
-    let blocks = |it: &'a WayOut| [Block::Prose(it.advice.as_str().into()), Block::Commands(&it.commands)];
-    let missing = missing(view.comparison).map(|step| Block::Prose(step.into()));
-    missing.into_iter().chain(view.way_out.iter().flat_map(blocks))
 }
 
 /// Advice on how to settle rows of files that contain only one or a few sessions per side.

@@ -8,17 +8,16 @@ use benchgate_gate::{Geomean, Method, Reason, Row};
 use super::document::{self, Block, Item, Part, TerminalOptions, Text, Tone, icon};
 use super::human::{quantity, silhouette};
 use super::layout::{self, Layout, mark, name};
+use super::open::{self, NAMES, first_names, sentence};
 use super::view::{self, MORE_COLUMNS};
 use super::words::{self, Words};
-use super::{Fact, LintGroup, RowView, View, advice, open, provenance};
+use super::{Fact, LintGroup, RowView, View, provenance};
 
 /// Maximum number of benchmarks whose causes are listed at the top.
 const CAUSES: usize = 3;
 /// Maximum number of rows for which a terminal's table includes those that pass. If there are more, the table
 /// has only rows that changed, and the others are counted.
 const WHOLE_TABLE: usize = 20;
-/// Maximum number of names in a group; the others are only counted.
-pub(super) const NAMES: usize = 3;
 /// Maximum number of cases of a finding; the others are only counted.
 const CASES: usize = 3;
 /// Maximum number of densities on a page, because more would not be read.
@@ -42,7 +41,7 @@ enum Detail {
 pub fn terminal(view: &View<'_>, options: TerminalOptions) -> String {
     let mut blocks = body(view, if options.all { Detail::All } else { Detail::Brief });
     blocks.push(Block::Break);
-    blocks.extend(advice::next_steps(view));
+    blocks.extend(open::next_steps(view));
     let (code, verdict) = (view.comparison.exit_code, view.comparison.verdict);
     let not_asked = code == ExitCode::Pass && !matches!(verdict, Verdict::Pass | Verdict::Improved);
     let why = if not_asked { "; this verdict is not set to fail" } else { "" };
@@ -82,7 +81,7 @@ pub fn markdown(view: &View<'_>, options: MarkdownOptions) -> String {
 
 /// Returns the content of a page below its title and headline.
 pub(super) fn page<'a>(view: &'a View<'a>) -> Vec<Block<'a>> {
-    let mut blocks: Vec<Block<'a>> = advice::next_steps(view).collect();
+    let mut blocks: Vec<Block<'a>> = open::next_steps(view).collect();
     blocks.extend(view.alerts.iter().map(|alert| Block::Callout("IMPORTANT", alert.as_str().into())));
     blocks.extend(causes(view));
     blocks.extend(provenance::warning(view.source.as_ref()));
@@ -299,26 +298,6 @@ fn causes<'a>(view: &'a View<'a>) -> Option<Block<'a>> {
     (!view.causes.is_empty()).then(|| Block::list(causes.chain(more)))
 }
 
-/// Returns why a row has its verdict, and who waived it.
-pub(super) fn sentence<'a>(row: &RowView<'a>) -> Item<'a> {
-    let Words { sentence, detail, .. } = row.words();
-    let text = Text::default().with(Part::Icon(mark(row))).then(name(row));
-    let text = text.say(format!(" ({}): {sentence}", row.row.verdict)).detail(detail);
-    let text = match &row.row.waiver {
-        Some(waiver) if waiver.expired => {
-            text.say("; the waiver of ").name(&waiver.owner).say(" expired on ").say(waiver.expires.as_str())
-        }
-        Some(waiver) => text
-            .say("; waived by ")
-            .name(&waiver.owner)
-            .say(" until ")
-            .say(waiver.expires.as_str())
-            .detail(Some(waiver.reason.as_str())),
-        None => text,
-    };
-    text.into()
-}
-
 fn accuracy<'a>(row: &RowView<'a>) -> Option<Item<'a>> {
     let Words { sentence, detail, .. } = row.accuracy()?;
     let text = Text::default().with(Part::Icon("⚠️")).then(name(row));
@@ -356,15 +335,6 @@ fn together<'a>(rows: &[RowView<'a>], alike: impl Fn(&RowView<'a>) -> bool) -> V
         }
     };
     groups.iter().map(item).collect()
-}
-
-/// Formats `a, b, c and 2 more`.
-pub(super) fn first_names<'a>(rows: &[RowView<'a>]) -> Text<'a> {
-    let names = Text::joined(rows.iter().take(NAMES).map(name), ", ");
-    match rows.len().saturating_sub(NAMES) {
-        0 => names,
-        more => names.say(format!(" and {more} more")),
-    }
 }
 
 /// Returns both sides' densities, one line each, so that a reader can check an estimate by eye.

@@ -3,11 +3,15 @@
 use benchgate_core::model::Verdict;
 use benchgate_gate::Reason;
 
-use super::comparison::{NAMES, first_names, sentence};
-use super::document::{Item, Part, Text, icon};
+use super::advice::{self, WayOut};
+use super::document::{Block, Item, Part, Text, icon};
+use super::layout::{mark, name};
 use super::row_view::RowView;
 use super::view::{self, View};
-use super::words::{self, UNDECIDED};
+use super::words::{self, UNDECIDED, Words};
+
+/// Maximum number of names in a group; the others are only counted.
+pub(super) const NAMES: usize = 3;
 
 /// Returns why rows are open: an entry for each reason.
 pub(super) fn items<'a>(view: &'a View<'a>, brief: bool) -> Vec<Item<'a>> {
@@ -75,4 +79,40 @@ fn same_code<'a>(rows: &[RowView<'a>]) -> Text<'a> {
         ([only], 1) => Text::from("; ").say(only.row.identical_code().unwrap_or_default()),
         _ => Text::from("; identical code: ").then(first_names(&same)),
     }
+}
+
+/// Returns why a row has its verdict, and who waived it.
+pub(super) fn sentence<'a>(row: &RowView<'a>) -> Item<'a> {
+    let Words { sentence, detail, .. } = row.words();
+    let text = Text::default().with(Part::Icon(mark(row))).then(name(row));
+    let text = text.say(format!(" ({}): {sentence}", row.row.verdict)).detail(detail);
+    let text = match &row.row.waiver {
+        Some(waiver) if waiver.expired => {
+            text.say("; the waiver of ").name(&waiver.owner).say(" expired on ").say(waiver.expires.as_str())
+        }
+        Some(waiver) => text
+            .say("; waived by ")
+            .name(&waiver.owner)
+            .say(" until ")
+            .say(waiver.expires.as_str())
+            .detail(Some(waiver.reason.as_str())),
+        None => text,
+    };
+    text.into()
+}
+
+/// Formats `a, b, c and 2 more`.
+pub(super) fn first_names<'a>(rows: &[RowView<'a>]) -> Text<'a> {
+    let names = Text::joined(rows.iter().take(NAMES).map(name), ", ");
+    match rows.len().saturating_sub(NAMES) {
+        0 => names,
+        more => names.say(format!(" and {more} more")),
+    }
+}
+
+/// Returns what to do about missing and undecided rows, for the end of a report on a terminal and the beginning of a page.
+pub(super) fn next_steps<'a>(view: &'a View<'_>) -> impl Iterator<Item = Block<'a>> {
+    let blocks = |it: &'a WayOut| [Block::Prose(it.advice.as_str().into()), Block::Commands(&it.commands)];
+    let missing = advice::missing(view.comparison).map(|step| Block::Prose(step.into()));
+    missing.into_iter().chain(view.way_out.iter().flat_map(blocks))
 }
