@@ -20,7 +20,7 @@ use super::{CliError, Terminal, inputs};
 ///
 /// Prints the measurements. With --output-dir it draws latency, compile time, speed-up and memory as SVG files, each
 /// in a light and a dark theme, and prints their paths. `--format html` is a self-contained page; `--format markdown`
-/// is the table, of IREE and the other backends if the results contain any.
+/// is the table; if the results contain other backends, it compares IREE with them.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("format", |format| OutputFormat::limit(format, FORMATS)))]
 #[command(after_help = "\

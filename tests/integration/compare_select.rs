@@ -9,7 +9,7 @@ use crate::harness::{Outcome, World};
 
 /// A CSV file of Google Benchmark in which each benchmark has five repetitions of about this time, and a
 /// counter.
-fn csv(rows: &[(&str, f64, f64)]) -> String {
+pub fn csv(rows: &[(&str, f64, f64)]) -> String {
     let mut text = "name,iterations,real_time,cpu_time,time_unit,\"misses\"\n".to_owned();
     for (which, (name, time, misses)) in (1..).zip(rows) {
         for repetition in 0..5 {
@@ -408,53 +408,6 @@ fn a_geometric_mean_is_over_rows_whose_numbers_can_be_used() {
     let means = json["geomeans"].as_array().unwrap();
     let latency = means.iter().find(|mean| mean["metric"] == "latency").unwrap();
     assert_eq!((latency["rows"].as_u64(), latency["ratio"].as_f64()), (Some(2), Some(1.0)), "{latency}");
-}
-
-#[test]
-fn a_benchmark_that_some_files_lack_names_the_first_of_them() {
-    let world = World::new();
-    for (side, by) in [("base", 100.0), ("head", 100.003)] {
-        for file in 0..5 {
-            let time = by + 0.01 * f64::from(file);
-            let second = (side == "base" || ![2, 4].contains(&file)).then_some(("mlp", 2.0 * time, 1.0));
-            let rows: Vec<_> = [("conv", time, 1.0)].into_iter().chain(second).collect();
-            world.write(&format!("{side}/{file}.csv"), csv(&rows));
-        }
-    }
-    let said = world.run(["compare", "base", "head"]).expect_code(11).stdout;
-    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(said.contains("mlp: in 3 of 5 files, not in head/2.csv"), "{said}");
-}
-
-#[test]
-fn benchmarks_that_share_processes_make_their_geometric_mean_no_surer() {
-    let world = World::new();
-    // All benchmarks of a file are as fast or slow as its process was.
-    let of_process = [0.0, 2.1, 0.7, 1.3, 0.4, 1.9];
-    for (side, by) in [("base", 1.0), ("head", 1.02)] {
-        for (process, slower) in of_process.iter().enumerate() {
-            for count in [1, 4] {
-                let rows = (0..count).map(|row| {
-                    let time =
-                        by * (100.0 + 10.0 * f64::from(row)) * (100.0 + slower + 0.013 * f64::from(row))
-                            / 100.0;
-                    format!("\"b{row}\",10,{time:.5},{time:.5},ns,1\n")
-                });
-                let name = format!("{side}-{count}/{process}.csv");
-                world.write(&name, csv(&[]) + &rows.collect::<String>());
-            }
-        }
-    }
-    let width = |count: u32| {
-        let [base, head] = ["base", "head"].map(|side| format!("{side}-{count}"));
-        let json = world.run(["compare", &base, &head, "--format", "json"]).json();
-        let mean =
-            json["geomeans"].as_array().unwrap().iter().find(|mean| mean["metric"] == "latency").unwrap();
-        assert_eq!(mean["rows"].as_u64(), Some(count.into()), "{json:#}");
-        (mean["interval"]["high"].as_f64().unwrap() / mean["interval"]["low"].as_f64().unwrap()).ln()
-    };
-    let [alone, together] = [1, 4].map(width);
-    assert!(together > 0.8 * alone, "{together} {alone}");
 }
 
 #[test]

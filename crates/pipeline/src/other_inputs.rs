@@ -1,12 +1,13 @@
 //! Other inputs for a call that must not return a remembered result.
 //!
-//! The other inputs have the same types and shapes as the given ones, and values that a function should also
-//! accept. Floating-point numbers are in reverse order and halved, some of them twice, and some have the other sign; in an
-//! input of zeros, some become 0.5 or 8. Integers may be indices, so they stay between zero and the largest one, but a
-//! zero alone, which may be a position, becomes one: they are in reverse order, every fourth one is replaced by the next, some of equal ones are moved towards zero, and sorted
-//! ones, which may be offsets, are rounded to even numbers and stay sorted. Inputs with equal elements don't get equal
-//! ones: those of input N begin with the Nth. The changed elements have no period: otherwise, rows whose length it
-//! divides would stay equal, and a function that computes only one of them would not be noticed.
+//! The other inputs have the same types and shapes as the given ones, and values that a function should also accept.
+//! Floating-point numbers are in reverse order and halved, some of them twice, and some have the other sign; in an
+//! input of zeros, some become 0.5 or 8. Integers may be indices, so they stay between zero and the largest one: they
+//! are in reverse order, and every fourth one is replaced by the next. Some of equal integers are moved towards zero,
+//! and a single zero becomes one. Sorted integers, which may be offsets, are rounded to even numbers and stay sorted.
+//! Inputs with equal elements don't get equal ones: those of input N begin with the Nth. The changed elements have no
+//! period: otherwise, rows whose length it divides would stay equal, and a function that computes only one of them
+//! would not be noticed.
 
 use std::collections::BTreeSet;
 use std::fs;
