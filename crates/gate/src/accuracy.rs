@@ -4,15 +4,14 @@
 //! pass.
 
 use benchgate_core::model::{
-    Benchmark, Divergence, Lint, LintCode, Metric, MetricSeries, OutputCheck, Process, Quality, Run, Series,
-    Unit, VerifyCode,
+    Benchmark, Better, Divergence, Lint, LintCode, Metric, MetricSeries, OutputCheck, Process, Quality, Run,
+    Series, VerifyCode,
 };
 use benchgate_core::numerics::{self, Tensor};
 use benchgate_stats::classical::{UMethod, mann_whitney};
 use benchgate_stats::describe;
 
 use super::rules::Rules;
-use super::status::Matched;
 use super::workload::{self, is_clearly_less};
 
 /// Ratio of two errors (root mean square) below which their difference is not reported: two correct roundings
@@ -157,6 +156,7 @@ pub fn quality_lints(
     rules: &Rules<'_>,
 ) -> Vec<Lint> {
     let mut found = changed_qualities(base, head, rules);
+    found.extend(changed_facts(base, oldest, head, rules));
     if let Some(oldest) = oldest.filter(|_| found.is_empty()) {
         // A metric that is newer than the oldest sessions shows nothing. Data that changed once were found then.
         let stated = oldest.metrics.iter().filter(|series| head.metric(&series.metric.name).is_some());
@@ -259,37 +259,43 @@ fn lint(base: &Benchmark, head: &Benchmark, name: &str, quality: Quality) -> Opt
     is_found.then(|| Lint::new(code, detail([before[1], after[1]].map(shown))))
 }
 
-/// Largest number of changed counters to name.
-const MOST_COUNTERS: usize = 3;
+/// Largest number of changed numbers to name.
+const MOST_NAMED: usize = 3;
 
-/// Describes the counters of unknown meaning that are constant at base and that every process of head states differently.
-/// Such a counter is not noise: it is a fact about the program, and may state that the result is wrong.
-pub fn changed_counters(pairs: &[Matched<'_>]) -> Option<String> {
-    let both = pairs.iter().filter_map(|pair| pair.base.zip(pair.head));
-    let mut changed = both.flat_map(|(base, head)| {
-        let counters = base.metrics.iter().map(|series| &series.metric).filter(|metric| {
-            let is_measured =
-                matches!(metric.unit, Unit::Nanoseconds | Unit::Bytes) || workload::is_rate(metric);
-            !is_measured && Metric::built_in(&metric.name).is_none() && Quality::of_metric(metric).is_none()
-        });
-        counters.filter_map(|metric| {
-            let name = &metric.name;
-            let [was, now] = [values(base.metric(name)?), values(head.metric(name)?)];
-            let (first, last) = (*was.first()?, *now.last()?);
-            let is_changed = was.len() > 1 && was.iter().all(|it| *it == first) && !now.contains(&first);
-            let is_fact = is_changed && !is_total([base, head], name);
-            is_fact.then(|| format!("`{name}` {} → {} ({})", shown(first), shown(last), head.name))
-        })
+/// Returns the finding that numbers of unknown meaning are constant at base, in the oldest sessions too, and different in
+/// all values of head. Such a number is not noise: it is a fact about the program, and may state that the result is wrong.
+/// The policy decides about a metric that it names.
+fn changed_facts(
+    base: &Benchmark,
+    oldest: Option<&Benchmark>,
+    head: &Benchmark,
+    rules: &Rules<'_>,
+) -> Option<Lint> {
+    let is_unknown = |metric: &&Metric| {
+        metric.better == Better::Unknown
+            && Metric::built_in(&metric.name).is_none()
+            && !Quality::may_differ(&metric.name)
+            && Quality::of_metric(metric).is_none()
+            && !rules.names(&head.name, metric)
+    };
+    let metrics = base.metrics.iter().map(|series| &series.metric).filter(is_unknown);
+    let mut changed = metrics.filter_map(|metric| {
+        let name = &metric.name;
+        let of_base = [Some(base), oldest].into_iter().flatten().filter_map(|side| side.metric(name));
+        let of_base: Vec<&MetricSeries> = of_base.collect();
+        let was: Vec<f64> = of_base.iter().flat_map(|series| values(series)).collect();
+        let now = values(head.metric(name)?);
+        let (first, last) = (*was.first()?, *now.last()?);
+        // A process may measure something once, and state it in each of its rows.
+        let processes: usize = of_base.iter().map(|series| series.series.processes()).sum();
+        let is_constant = processes > 1 && was.iter().all(|value| *value == first);
+        let is_changed = is_constant && !now.contains(&first) && !is_total([base, head], name);
+        is_changed.then(|| format!("`{name}` {} → {}", shown(first), shown(last)))
     });
-    let named: Vec<String> = changed.by_ref().take(MOST_COUNTERS).collect();
+    let named: Vec<String> = changed.by_ref().take(MOST_NAMED).collect();
     let more = changed.count();
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    (!named.is_empty()).then(|| {
-        format!(
-            "head changed counters that are constant at base and are not judged: {}{more}",
-            named.join(", ")
-        )
-    })
+    (!named.is_empty()).then(|| Lint::new(LintCode::FactChanged, format!("{}{more}", named.join(", "))))
 }
 
 /// Returns the finding that more sessions of head than of base lack a metric: these sessions may have failed.
@@ -385,8 +391,11 @@ fn is_total(sides: [&Benchmark; 2], name: &str) -> bool {
     each.iter().all(|value| (value / first - 1.0).abs() <= 1e-6)
 }
 
-/// Returns a number with four digits.
+/// Returns a whole number, or another one with four digits.
 fn shown(value: f64) -> String {
+    if value.fract() == 0.0 && value.abs() < 1e15 {
+        return value.to_string();
+    }
     let rounded = format!("{value:.3e}").parse().unwrap_or(value);
     let is_short = rounded == 0.0 || (1e-4..1e7).contains(&rounded.abs());
     if is_short { rounded.to_string() } else { format!("{rounded:e}") }

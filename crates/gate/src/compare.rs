@@ -189,7 +189,6 @@ fn compared(
     let mut notes = notes(&rows);
     notes.extend(status::notes(base));
     notes.extend(kernels(&pairs));
-    notes.extend(accuracy::changed_counters(&pairs));
     let mut method = method(&rows, policy);
     method.extend(calibrated(session.head.calibration.as_ref().or(session.base.calibration.as_ref())));
     Comparison {

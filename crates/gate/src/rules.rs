@@ -218,6 +218,14 @@ impl<'a> Rules<'a> {
         rule
     }
 
+    /// Returns whether the policy names this metric, so that it is as informational as the policy says.
+    pub fn names(&self, name: &BenchmarkName, metric: &Metric) -> bool {
+        let mut overrides = self.overrides(name, metric);
+        self.policy.metrics.iter().any(|(known, _)| *known == metric.name)
+            || self.own.contains(&(name, metric.name.as_ref()))
+            || overrides.any(|rule| rule.metric.is_some())
+    }
+
     pub fn changed_reference(&self) -> ChangedReference {
         self.policy.changed_reference
     }

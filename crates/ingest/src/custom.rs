@@ -6,9 +6,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-use benchgate_core::model::{
-    Benchmark, Better, Lint, LintCode, Metric, Quality, Run, Summary, Unit, excerpt, is_in, words,
-};
+use benchgate_core::model::{Benchmark, Better, Metric, Quality, Run, Summary, Unit, excerpt, is_in, words};
 
 use super::build::{carried, check_summary, contradict, direction, own_metric, own_unit, summary};
 use super::facts::{self, Commits, Field};
@@ -150,19 +148,8 @@ pub(super) fn read_bencher(text: &str) -> Result<Run, LineFault> {
                 &[],
                 &Summary { mean: Some(value.0), min, max, ..Summary::default() },
             );
-            let quality = || Quality::of_name(&measure).map(|_| (counter_metric(&measure), 1.0));
-            match measure_metric(&measure).or_else(quality) {
-                Some((metric, scale)) => {
-                    let stated = Summary { mean: Some(value.0), ..Summary::default() };
-                    summary(&mut benchmark, metric, scale, stated);
-                }
-                None => {
-                    let detail = format!(
-                        "{measure}: the file states neither its unit nor whether more of it is better"
-                    );
-                    benchmark.lints.push(Lint::new(LintCode::DroppedMetric, detail));
-                }
-            }
+            let (metric, scale) = measure_metric(&measure).unwrap_or_else(|| (counter_metric(&measure), 1.0));
+            summary(&mut benchmark, metric, scale, Summary { mean: Some(value.0), ..Summary::default() });
         }
         benchmarks.push_once(benchmark);
     }

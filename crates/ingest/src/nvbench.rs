@@ -211,11 +211,15 @@ fn benchmark(entry: &str, state: &State, devices: &HashMap<i64, &str>) -> Benchm
             summary(&mut benchmark, own_metric(name, unit, better), scale, stated);
         }
     }
-    // The user's own numbers are mostly measurements.
-    let is_stated =
-        |(name, value): &Field| Quality::of_name(name).is_some() || value.trim().parse::<f64>().is_err();
     let own = state.summaries.0.iter().filter(|summary| !summary.tag.starts_with("nv/"));
     let own = own.filter_map(|summary| Some((summary.tag.clone(), summary.value()?)));
-    facts::state(&mut benchmark, &own.filter(is_stated).collect::<Vec<_>>());
+    let is_number =
+        |(name, value): &Field| Quality::of_name(name).is_none() && facts::number(value).is_some();
+    let (numbers, fields): (Vec<Field>, Vec<Field>) = own.partition(is_number);
+    facts::state(&mut benchmark, &fields);
+    // The user's own numbers are mostly measurements.
+    for (name, value) in numbers {
+        facts::state_quality(&mut benchmark, &name, facts::number(&value).into_iter().collect());
+    }
     benchmark
 }

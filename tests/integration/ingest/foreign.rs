@@ -302,7 +302,7 @@ fn a_list_of_values_is_read_in_the_direction_that_is_chosen() {
 }
 
 #[test]
-fn measures_of_bencher_are_read_where_unit_and_direction_are_fixed() {
+fn measures_of_bencher_have_a_unit_and_a_direction_and_others_have_neither() {
     let run = fixture("custom/bencher.json");
     assert_eq!(names(&run), ["encode/64", "release build", "translate"]);
     assert_eq!(stated(&run, "release build", "build-time"), (Some(87.5e9), None));
@@ -311,8 +311,8 @@ fn measures_of_bencher_are_read_where_unit_and_direction_are_fixed() {
     assert_eq!(metrics(&run, "translate"), ["latency", "accuracy"]);
     let other = r#"{"a": {"latency": {"value": 1.5}, "widgets": {"value": 3}}}"#;
     let run = ingest::read(other.as_bytes(), Format::BencherJson, "bmf.json").unwrap();
-    assert_eq!(metrics(&run, "a"), ["latency"]);
-    assert!(codes(benchmark(&run, "a")).contains(&LintCode::DroppedMetric));
+    assert_eq!(metrics(&run, "a"), ["latency", "widgets"]);
+    assert_eq!(benchmark(&run, "a").metric("widgets").unwrap().metric.better, Better::Unknown);
 }
 
 #[test]

@@ -149,18 +149,52 @@ fn compared((format, file): (&str, File), base: Stated<'_>, head: Stated<'_>) ->
 }
 
 #[test]
-fn a_counter_of_unknown_meaning_that_head_changed_is_noted() {
+fn a_number_of_unknown_meaning_that_head_changed_is_not_green_until_the_policy_names_it() {
     let world = World::new();
-    for (side, retries) in [("base", 0.0), ("same", 0.0), ("head", 500.0)] {
-        let offset = side.len();
+    for (offset, (side, retries)) in [("base", 0.0), ("same", 0.0), ("head", 500.0)].into_iter().enumerate() {
         for file in 0..3 {
             world
                 .write(&format!("{side}/{file}.json"), google(Some(("retries", retries)), 5 * file + offset));
         }
     }
-    let said = |head: &str| world.run(["compare", "base", head]).stdout;
-    assert!(!said("same").contains("retries"), "{}", said("same"));
-    assert!(said("head").contains("`retries` 0 → 500 (a)"), "{}", said("head"));
+    world.write("named.toml", "[gate.metric.retries]\nfatal = false\n");
+    let compared = |args: &[&str]| {
+        let usual = ["compare", "base", "--between-cv", "0.1%", "--fail-on", FAIL_ON];
+        world.run(usual.into_iter().chain(args.iter().copied()))
+    };
+    compared(&["same"]).expect_code(0);
+    let outcome = compared(&["head"]).expect_code(11);
+    assert!(outcome.stdout.contains("`retries` 0 → 500"), "{}", outcome.said());
+    compared(&["head", "--policy", "named.toml"]).expect_code(0);
+}
+
+#[test]
+fn no_label_whose_numbers_head_changed_is_green() {
+    for [base, head] in [
+        ["sum=1234", "sum=99"],
+        ["right: 93/100", "right: 41/100"],
+        ["verdicts=0,93", "verdicts=0,41"],
+        ["share=93%", "share=41%"],
+        ["fp32 result=1.5 tile 64x64", "fp32 result=0 tile 64x64"],
+    ] {
+        let world = World::new();
+        for (offset, (side, label)) in
+            [("base", base), ("same", base), ("head", head)].into_iter().enumerate()
+        {
+            for file in 0..3 {
+                let mut document: Value = serde_json::from_str(&google(None, 5 * file + offset)).unwrap();
+                for row in document["benchmarks"].as_array_mut().unwrap() {
+                    row["label"] = Value::from(label);
+                }
+                world.write(&format!("{side}/{file}.json"), document.to_string());
+            }
+        }
+        let compared =
+            |head: &str| world.run(["compare", "base", head, "--between-cv", "0.1%", "--fail-on", FAIL_ON]);
+        compared("same").expect_code(0);
+        let outcome = compared("head").expect_code(11);
+        assert!(outcome.stdout.contains("fact-changed"), "{}", outcome.said());
+    }
 }
 
 #[test]

@@ -270,6 +270,11 @@ lint_codes! {
         "The two sides were measured with different inputs, devices or runtime settings, so they did different work.",
         "Change inputs, devices and runtime flags in a separate commit and accept that commit with a waiver, \
         or rename the model or target. Later changes are then compared with the new settings.";
+    FactChanged "fact-changed" Inconclusive Benchmark,
+        "A number of unknown meaning is constant at base and different in all of head's results, which may state that head did \
+        something else or that its result is wrong.",
+        "If head is right, name the metric in base's policy, `[gate.metric.NAME]`: with `better = \"lower\"` or `\"higher\"` it is \
+        judged, with `fatal = false` it is only reported. A waiver accepts one change.";
     ScriptChanged "script-changed" Note,
         "A source file that the command names differs from base's. It may be the program itself, or a file that controls how the program is measured.",
         "Review the change: it must measure the same work. If it is the program, refer to it through `{build}`.";

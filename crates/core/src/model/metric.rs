@@ -386,6 +386,8 @@ const MEASURED: &str = "standard time latency duration elapsed runtime std stdde
 /// Words for settings.
 const SETTINGS: &str =
     "scale size threshold tolerance tol bound bounds limit mode type function weight length seed";
+/// Words in the names of numbers that tell runs and builds apart.
+const IDENTITIES: &str = "run build version revision commit seed pid id number date day timestamp";
 const UNITS: &str = "ps ns us ms s sec secs second seconds kb mb gb kib mib gib bytes";
 
 impl Quality {
@@ -421,6 +423,14 @@ impl Quality {
         }
     }
 
+    /// Returns whether a name states that the number may differ between two runs that did the same: a measurement, such as
+    /// that of memory or a time, or the number of a build.
+    pub fn may_differ(name: &str) -> bool {
+        let name = name_words(name);
+        let words = words(&name);
+        is_measured(&words) || words.iter().all(|word| is_in(IDENTITIES, word))
+    }
+
     fn of_new_name(name: &str) -> Option<Self> {
         let spelled = SPELLINGS.iter().fold(name.to_owned(), |name, (from, to)| name.replace(from, to));
         let name = name_words(&spelled);
@@ -435,10 +445,8 @@ impl Quality {
         if any(FAILURES) || is_count && !matches!(words.as_slice(), ["error" | "err"]) {
             return Some(Self::Failures);
         }
-        // Also a rate: `matches/s`, `crc32_per_second`.
-        let has_unit = words.last().is_some_and(|word| is_in(UNITS, word));
         // The score of a whole benchmark is how fast it is.
-        if matches!(words.as_slice(), ["score" | "scores"]) || any(MEASURED) || any(SETTINGS) || has_unit {
+        if matches!(words.as_slice(), ["score" | "scores"]) || is_measured(&words) || any(SETTINGS) {
             return None;
         }
         let known = [
@@ -474,6 +482,12 @@ fn joined(words: &[&str]) -> Vec<String> {
     let own = words.iter().map(|word| (*word).to_owned());
     let compounds = compounds.filter(|word| is_in(COMPOUNDS, word));
     own.chain(compounds).chain(numbered.filter(|word| is_in(NUMBERED, word))).collect()
+}
+
+/// Returns whether a name with these words states a measurement, also a rate: `matches/s`, `crc32_per_second`.
+fn is_measured(words: &[&str]) -> bool {
+    let has_unit = words.last().is_some_and(|word| is_in(UNITS, word));
+    has_unit || words.iter().any(|word| is_in(MEASURED, word))
 }
 
 /// Returns whether a name with these words states how much work is done.

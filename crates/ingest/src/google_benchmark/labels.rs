@@ -1,6 +1,7 @@
 //! Labels of Google Benchmark: free text in which a program says how it ran and how right the result is, and labels that
 //! the context states.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde_json::Value;
@@ -9,7 +10,53 @@ use benchgate_core::model::{Benchmark, Lint, LintCode, Quality, excerpt, is_axis
 
 use super::super::build::time_unit;
 use super::super::facts::{self, Field, is_place, number, state};
+use super::super::join::{LABEL_WORDS, SEVERAL_LABELS};
 use super::super::{document, logs::stated_problem};
+
+/// The labels of one benchmark's rows.
+#[derive(Debug, Default)]
+pub(super) struct Labels {
+    first: Option<String>,
+    /// Their words, which must equal those of the other side.
+    words: Option<String>,
+    numbers: BTreeMap<String, Vec<f64>>,
+    problem: Option<Lint>,
+}
+
+impl Labels {
+    /// Adds the label of a row; returns the failure that it reports.
+    pub(super) fn take(&mut self, label: Cow<'_, str>) -> Option<String> {
+        if self.first.as_deref() == Some(label.as_ref()) {
+            return None;
+        }
+        self.problem = self.problem.take().or_else(|| problem(&label));
+        for (name, value) in numbers(&label) {
+            self.numbers.entry(name).or_default().push(value);
+        }
+        let words = fixed_words(&label);
+        let is_other = self.words.as_ref().is_some_and(|known| *known != words);
+        self.words = Some(if is_other { SEVERAL_LABELS.to_owned() } else { words });
+        let failure = facts::failure("label", &label);
+        self.first.get_or_insert(label.into_owned());
+        failure
+    }
+
+    /// Adds the first label, the words and the problem of all labels to the benchmark.
+    pub(super) fn describe(&self, benchmark: &mut Benchmark) {
+        for (name, text) in [("label", &self.first), (LABEL_WORDS, &self.words)] {
+            let text = text.iter().filter(|text| !text.is_empty());
+            benchmark.labels.extend(text.map(|text| (name.to_owned(), text.clone())));
+        }
+        benchmark.lints.extend(self.problem.clone());
+    }
+
+    /// Adds the numbers to a benchmark that was measured.
+    pub(super) fn state_numbers(self, benchmark: &mut Benchmark) {
+        for (name, values) in self.numbers {
+            facts::state_quality(benchmark, &name, values);
+        }
+    }
+}
 
 /// Units in labels; a measurement may change its unit.
 const LABEL_UNITS: &str = "kb mb gb tb kib mib gib tib flop kflop mflop gflop tflop flops kflops mflops gflops tflops \
@@ -20,7 +67,7 @@ const LARGER_THAN_TILES: u64 = 512;
 
 /// Returns the words of a label that are equal in all runs of one experiment: its numbers, units, versions, hashes and
 /// paths are left out, but not shapes such as `8x512x512`.
-pub(super) fn fixed_words(label: &str) -> String {
+fn fixed_words(label: &str) -> String {
     let is_kept = |word: &String| {
         let rest = word.strip_prefix('v').unwrap_or(word);
         // `git describe` puts a `g` before the hash.
@@ -55,7 +102,7 @@ fn states_checksum(name: &str) -> bool {
 
 /// Returns the numbers in a label that state how right the result is, or how much work is done: `accuracy 0.93`,
 /// `err=1e-6`, `12 passed`, `batch=64`. A word that says that the result is right counts as one.
-pub(super) fn quality(label: &str) -> Vec<(String, f64)> {
+fn quality(label: &str) -> Vec<(String, f64)> {
     let texts: Vec<&str> = label
         .split(|c: char| c.is_whitespace() || "=:,;()".contains(c))
         .filter(|text| !text.is_empty())
@@ -113,6 +160,38 @@ pub(super) fn quality(label: &str) -> Vec<(String, f64)> {
     (0..texts.len()).filter_map(stated).collect()
 }
 
+/// Largest number of numbers to read from a label.
+const MOST_NUMBERS: usize = 16;
+
+/// Returns the numbers of [`quality`] and those of other pairs (`sum=1234`, `right: 93/100`), whose meaning is unknown. Those
+/// with a unit are measurements.
+fn numbers(label: &str) -> Vec<(String, f64)> {
+    let mut found = quality(label);
+    // A comma between two digits is a decimal one.
+    let bytes = label.as_bytes();
+    let is_digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
+    let is_decimal = |at: usize| bytes[at] == b',' && at > 0 && is_digit(at - 1) && is_digit(at + 1);
+    let label: String = label.char_indices().map(|(at, c)| if is_decimal(at) { '.' } else { c }).collect();
+    let value = |text: &str| match text.split_once('/') {
+        Some((part, all)) => Some(number(part)? / number(all)?),
+        None => number(text),
+    };
+    for (name, text, next) in pairs(&label) {
+        let is_measured = next.is_some_and(|unit| time_unit(unit).is_some() || is_unit(unit));
+        let is_known =
+            found.len() == MOST_NUMBERS || found.iter().any(|(known, _)| *known == name.to_lowercase());
+        if let Some(value) = value(text).filter(|value| !is_measured && !is_known && value.is_finite()) {
+            found.push((name.to_lowercase(), value));
+        }
+    }
+    found
+}
+
+/// Returns whether a word after a number is its unit, such as `GB/s`.
+fn is_unit(word: &str) -> bool {
+    word.contains('/') || is_in(LABEL_UNITS, &word.to_lowercase())
+}
+
 /// Amounts of work whose number may follow after a space.
 const COUNTED: &str = "batch rows images tokens items elements frames requests";
 
@@ -121,10 +200,10 @@ const VERDICTS: &str = "verified passed pass valid validated correct";
 
 /// Returns the problem that a label reports as a whole or in one of its pairs (`correct=false`, `exit_code: 139`). The
 /// detail is the same on both sides, because a pair can also be a mode: `exact_match=false`.
-pub(super) fn problem(label: &str) -> Option<Lint> {
+fn problem(label: &str) -> Option<Lint> {
     let stated = || stated_problem(label).map(str::to_owned);
     let in_pair = || {
-        pairs(label).find_map(|(name, value)| {
+        pairs(label).find_map(|(name, value, _)| {
             let is_literal = matches!(value, "true" | "false") || number(value).is_some();
             let json =
                 if is_literal { value.to_owned() } else { Value::String(value.to_owned()).to_string() };
@@ -138,12 +217,12 @@ pub(super) fn problem(label: &str) -> Option<Lint> {
     facts::problem("label", label).or_else(|| stated().or_else(in_pair).map(lint))
 }
 
-/// Returns the names and values in a label, of `name=value` and `name: value`.
-fn pairs(label: &str) -> impl Iterator<Item = (&str, &str)> {
+/// Returns the names and values in a label, of `name=value` and `name: value`, with the word after each.
+fn pairs(label: &str) -> impl Iterator<Item = (&str, &str, Option<&str>)> {
     let texts: Vec<&str> = label.split([' ', ',', ';', '|']).filter(|text| !text.is_empty()).collect();
     (0..texts.len()).filter_map(move |at| match texts[at].split_once(['=', ':']) {
-        Some((name, "")) if !name.is_empty() => Some((name, *texts.get(at + 1)?)),
-        Some((name, value)) if !name.is_empty() => Some((name, value)),
+        Some((name, "")) if !name.is_empty() => Some((name, *texts.get(at + 1)?, texts.get(at + 2).copied())),
+        Some((name, value)) if !name.is_empty() => Some((name, value, texts.get(at + 1).copied())),
         _ => None,
     })
 }

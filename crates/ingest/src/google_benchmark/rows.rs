@@ -15,11 +15,9 @@ use benchgate_stats::describe;
 
 use super::TimeUnit;
 use super::counters::{MAX_COUNTERS, counter_metric, reported_counter, unusable_counter};
-use super::labels::{self, StatedLabels};
+use super::labels::{Labels, StatedLabels};
 use super::summaries::{Aggregate, Instance, StatedRepetitions, Statistic, summarise};
 use crate::build::{agree, has_room};
-use crate::facts::{failure, state_quality};
-use crate::join::{LABEL_WORDS, SEVERAL_LABELS};
 use crate::rounding::rounded;
 use crate::text::cut_line;
 
@@ -166,11 +164,7 @@ struct Family {
     duplicated: bool,
     coarse: bool,
     maybe_cut: bool,
-    label: Option<String>,
-    /// The words of the labels, which must equal those of the other side.
-    label_words: Option<String>,
-    /// A problem that a label reports.
-    problem: Option<Lint>,
+    labels: Labels,
 }
 
 /// All rows read so far. Nothing is borrowed from the file, because it may be read in pieces.
@@ -451,14 +445,8 @@ impl Families {
 impl Family {
     /// Takes a row's label and error; returns true if they report a failure.
     fn says_failed(&mut self, row: &mut GoogleBenchmarkRow<'_>) -> bool {
-        let label = row.label.take().filter(|label| self.label.as_deref() != Some(label.as_ref()));
-        if let Some(label) = label {
-            row.error = row.error.take().or_else(|| failure("label", &label).map(Cow::Owned));
-            self.problem = self.problem.take().or_else(|| labels::problem(&label));
-            let words = labels::fixed_words(&label);
-            let is_other = self.label_words.as_ref().is_some_and(|known| *known != words);
-            self.label_words = Some(if is_other { SEVERAL_LABELS.to_owned() } else { words });
-            self.label.get_or_insert(label.into_owned());
+        if let Some(failure) = row.label.take().and_then(|label| self.labels.take(label)) {
+            row.error.get_or_insert(Cow::Owned(failure));
         }
         let Some(error) = row.error.take() else { return false };
         // The first reason is the cause; later repetitions only report that an earlier one failed.
@@ -474,10 +462,7 @@ impl Family {
             Some(threads) => format!("{}/threads:{threads}", self.name),
             None => self.name.clone(),
         });
-        for (name, text) in [("label", &self.label), (LABEL_WORDS, &self.label_words)] {
-            let text = text.iter().filter(|text| !text.is_empty());
-            benchmark.labels.extend(text.map(|text| (name.to_owned(), text.clone())));
-        }
+        self.labels.describe(&mut benchmark);
         self.find_lints(&mut benchmark.lints);
         if self.errored > 0 {
             let why = if self.error.is_empty() { "the tool gave no reason".to_owned() } else { self.error };
@@ -519,15 +504,12 @@ impl Family {
         } else {
             summarise(&mut benchmark, &self.aggregates);
         }
-        for (name, value) in self.label.iter().flat_map(|label| labels::quality(label)) {
-            state_quality(&mut benchmark, &name, vec![value]);
-        }
+        self.labels.state_numbers(&mut benchmark);
         benchmark
     }
 
     fn find_lints(&self, lints: &mut Vec<Lint>) {
         let rows = self.rows.max(self.errored);
-        lints.extend(self.problem.clone());
         let mut lint = |code, detail: String| lints.push(Lint::new(code, detail));
         if self.errored > 0 {
             let why = if self.error.is_empty() { "no reason given" } else { &self.error };
