@@ -10,12 +10,12 @@ use crate::harness::{Outcome, World};
 /// A CSV file of Google Benchmark in which each benchmark has five repetitions of about this time, and a
 /// counter.
 pub fn csv(rows: &[(&str, f64, f64)]) -> String {
-    let mut text = "name,iterations,real_time,cpu_time,time_unit,\"misses\"\n".to_owned();
-    for (which, (name, time, misses)) in (1..).zip(rows) {
+    let mut text = "name,iterations,real_time,cpu_time,time_unit,\"visits\"\n".to_owned();
+    for (which, (name, time, visits)) in (1..).zip(rows) {
         for repetition in 0..5 {
             // No two benchmarks have exactly equal times.
             let time = time * (1.0 + 0.0001 * f64::from(repetition) + 0.00001 * f64::from(which));
-            text.push_str(&format!("\"{name}\",10,{time},{time},ns,{misses}\n"));
+            text.push_str(&format!("\"{name}\",10,{time},{time},ns,{visits}\n"));
         }
     }
     text
@@ -91,12 +91,12 @@ fn a_chosen_metric_decides() {
     world.write("a.csv", csv(&[("conv", 100.0, 50.0)]));
     world.write("b.csv", csv(&[("conv", 100.0, 90.0)]));
     world.run(["compare", "a.csv", "b.csv"].into_iter().chain(SURE)).expect_code(0);
-    let chosen = ["compare", "a.csv", "b.csv", "--metric", "misses"].into_iter().chain(SURE);
-    let verdict = |verdict: &str| [("conv".to_owned(), "misses".to_owned(), verdict.to_owned())];
-    // It is unknown whether more misses are better.
+    let chosen = ["compare", "a.csv", "b.csv", "--metric", "visits"].into_iter().chain(SURE);
+    let verdict = |verdict: &str| [("conv".to_owned(), "visits".to_owned(), verdict.to_owned())];
+    // It is unknown whether more visits are better.
     let outcome = world.run(chosen.clone()).expect_code(11);
     assert_eq!(rows(&outcome).0, verdict("inconclusive"));
-    world.write("policy.toml", "[gate.metric.misses]\nbetter = \"lower\"\n");
+    world.write("policy.toml", "[gate.metric.visits]\nbetter = \"lower\"\n");
     let outcome = world.run(chosen.chain(["--policy", "policy.toml"])).expect_code(10);
     assert_eq!(rows(&outcome).0, verdict("regressed"));
 }
@@ -117,9 +117,9 @@ fn a_policy_whose_rules_match_nothing_is_refused() {
             "[[limit]]\nbenchmark = \"convv*\"\nmetric = \"latency\"\nmax = \"1 ms\"\n",
             "the [[limit]] of `convv*`",
         ),
-        ("[gate.metric.mises]\nfatal = true\nbetter = \"lower\"\n", "the gating metric `mises`"),
+        ("[gate.metric.vists]\nfatal = true\nbetter = \"lower\"\n", "the gating metric `vists`"),
         (
-            "[[gate.override]]\nbenchmark = \"mlp\"\nmetric = \"misses\"\nfatal = true\n",
+            "[[gate.override]]\nbenchmark = \"mlp\"\nmetric = \"visits\"\nfatal = true\n",
             "no benchmark that matches `mlp`",
         ),
     ] {
@@ -147,7 +147,7 @@ fn a_failed_benchmark_stays_when_a_metric_is_chosen() {
         "--head-file",
         "mlp.csv",
         "--metric",
-        "misses",
+        "visits",
     ];
     world.run(args.into_iter().chain(SURE)).expect_code(10);
 }
@@ -458,7 +458,7 @@ fn a_selected_metric_does_not_hide_that_head_does_less_or_does_it_worse() {
     for (name, of_base, of_head) in
         [("accuracy", 0.93, 0.41), ("max_err", 1e-6, 0.5), ("checksum", 42.0, 17.0)]
     {
-        let result = |value: f64| csv(&[("conv", 100.0, value)]).replace("misses", name);
+        let result = |value: f64| csv(&[("conv", 100.0, value)]).replace("visits", name);
         world.write("a.csv", result(of_base));
         for (head, code) in [(of_base, 0), (of_head, 11)] {
             world.write("b.csv", result(head));
@@ -474,12 +474,12 @@ fn a_selected_metric_does_not_hide_that_head_does_less_or_does_it_worse() {
 fn a_selected_metric_that_only_head_has_is_missing_although_another_benchmark_passes() {
     let world = World::new();
     let results = |benchmarks: [(&str, f64, Option<f64>); 2]| {
-        let mut text = "name,iterations,real_time,cpu_time,time_unit,\"misses\"\n".to_owned();
-        for (name, time, misses) in benchmarks {
+        let mut text = "name,iterations,real_time,cpu_time,time_unit,\"visits\"\n".to_owned();
+        for (name, time, visits) in benchmarks {
             for repetition in 0..5 {
                 let noise = 1.0 + 0.0003 * f64::from(2 * repetition % 5);
-                let misses = misses.map_or_else(String::new, |misses| (misses * noise).to_string());
-                text.push_str(&format!("\"{name}\",10,{0},{0},ns,{misses}\n", time * noise));
+                let visits = visits.map_or_else(String::new, |visits| (visits * noise).to_string());
+                text.push_str(&format!("\"{name}\",10,{0},{0},ns,{visits}\n", time * noise));
             }
         }
         text
@@ -489,8 +489,8 @@ fn a_selected_metric_that_only_head_has_is_missing_although_another_benchmark_pa
     let compare =
         |metric| world.run(["compare", "a.csv", "b.csv", "--metric", metric].into_iter().chain(SURE));
     compare("latency").expect_code(0);
-    let outcome = compare("misses").expect_code(12);
-    let of = |benchmark: &str, verdict: &str| (benchmark.to_owned(), "misses".to_owned(), verdict.to_owned());
+    let outcome = compare("visits").expect_code(12);
+    let of = |benchmark: &str, verdict: &str| (benchmark.to_owned(), "visits".to_owned(), verdict.to_owned());
     let mut rows = rows(&outcome).0;
     rows.sort();
     assert_eq!(rows, [of("conv", "pass"), of("mlp", "missing")]);

@@ -201,7 +201,8 @@ fn lint(base: &Benchmark, head: &Benchmark, name: &str, quality: Quality) -> Opt
     let badness = |value: f64| match quality {
         Quality::Score => -value,
         Quality::Similarity => 1.0 - value,
-        Quality::Loss | Quality::Error | Quality::Failures | Quality::Checksum | Quality::Work => value,
+        Quality::Error => value.abs(),
+        Quality::Loss | Quality::Failures | Quality::Checksum | Quality::Work => value,
     };
     let ordered = |mut values: Vec<f64>| -> Option<[f64; 2]> {
         values.sort_by(|one, two| badness(*one).total_cmp(&badness(*two)));
@@ -342,6 +343,12 @@ fn is_ranked_worse(
     let test = is_enough.then(|| mann_whitney(&base, &head, UMethod::Auto))??;
     let medians = [describe::median(&base)?, describe::median(&head)?];
     (test.less < NOT_CHANCE).then_some(medians)
+}
+
+/// Returns whether a metric's values can be compared by their ratio. One below zero states at most how right a result is.
+pub fn has_ratio(base: &Benchmark, head: &MetricSeries) -> bool {
+    let sides = [Some(head), base.metric(&head.metric.name)];
+    sides.into_iter().flatten().flat_map(values).all(|value| value >= 0.0)
 }
 
 fn values(series: &MetricSeries) -> Vec<f64> {

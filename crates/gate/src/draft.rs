@@ -144,9 +144,11 @@ pub fn drafts(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_
     let is_untimed =
         |series: &MetricSeries| untimed.iter().any(|draft| draft.row.metric.as_ref() == Some(&series.metric));
     for series in head.metrics.iter().filter(|series| !is_untimed(series)) {
-        let template = || blank(name, pair, Verdict::Inconclusive, Reason::Open, false);
         let rule = rules.metric(name, &series.metric);
-        let mut row = template();
+        if !rule.fatal && !accuracy::has_ratio(base, series) {
+            continue;
+        }
+        let mut row = blank(name, pair, Verdict::Inconclusive, Reason::Open, false);
         row.lints.extend(unverified.clone());
         row.lints.extend(accuracy.iter().cloned());
         row.lints.extend(copied::lint_repeated(name, &session.repeated));
@@ -252,8 +254,7 @@ fn unusable(side: &Benchmark) -> Option<&Lint> {
     side.lints.iter().find(|lint| lint.code.consequence() == Consequence::Error)
 }
 
-/// Returns the verdict about a metric that one side lacks; if the reader reported unusable values, these are
-/// the reason.
+/// Returns the verdict about a metric that one side lacks, due to the unusable values if the reader reported some.
 fn only_on(side: SideName, unusable: Option<&Lint>) -> (Verdict, Reason) {
     match unusable {
         Some(lint) => (Verdict::Error, Reason::Unusable(lint.clone())),
@@ -267,8 +268,7 @@ fn compiled_only(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules
     let unsupported = |side: &Benchmark| matches!(side.outcome, Outcome::Unsupported { .. });
     let settled = |side: &Benchmark| unsupported(side) || side.outcome.is_ok();
     let (Some(base), Some(head)) = (pair.base, pair.head) else { return Vec::new() };
-    let both = [base, head];
-    if !both.into_iter().all(|side| settled(side) && status::is_compiled(Some(side))) {
+    if ![base, head].into_iter().all(|side| settled(side) && status::is_compiled(Some(side))) {
         return Vec::new();
     }
     let gpu = context::on_gpu(head) || context::on_gpu(base);

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use benchgate_core::model::{
     Benchmark, Better, Lint, LintCode, Metric, MetricKind, MetricSeries, Outcome, Process, Series, Stage,
-    Summary, Testbed, Unit, significant,
+    Summary, Testbed, Unit, is_in, name_words, significant, words,
 };
 
 use super::{IngestError, LineFault, line_fault};
@@ -82,10 +82,19 @@ pub(super) fn direction(unit: &str) -> Better {
     }
 }
 
+/// Words in the names of metrics that count costs.
+const COSTS: &str =
+    "alloc allocs allocations malloc mallocs misses faults instructions cycles dispatches spills";
+
 /// Returns which direction is better for a metric with this name. In a metric's name, `hr` or `min` does not
 /// stand for a unit of time.
 pub(super) fn direction_of_name(name: &str) -> Better {
-    if time_unit(name.trim()).is_some() { Better::Unknown } else { direction(name) }
+    let is_cost = || words(&name_words(name)).iter().any(|word| is_in(COSTS, word));
+    match direction(name) {
+        _ if time_unit(name.trim()).is_some() => Better::Unknown,
+        Better::Unknown if is_cost() => Better::Lower,
+        known => known,
+    }
 }
 
 /// Checks a name that appears once in a file and becomes part of the names of many rows: without a limit, a
@@ -106,6 +115,11 @@ pub(super) fn own_metric(name: impl Into<Cow<'static, str>>, unit: Unit, better:
     Metric { name: name.into(), unit, better, kind: MetricKind::Noisy }
 }
 
+/// Returns whether a value below zero can be right: a score or a loss can have one, but no ratio.
+fn may_be_negative(metric: &Metric) -> bool {
+    matches!(metric.unit, Unit::Count | Unit::Fraction | Unit::Other(_))
+}
+
 /// Adds the processes of a metric, each of which is a list of samples in the tool's unit; `scale` converts
 /// that unit to the metric's. A bad value is a lint: it forbids judging if it is a latency, and is a note
 /// otherwise.
@@ -119,7 +133,7 @@ pub(super) fn processes(benchmark: &mut Benchmark, metric: Metric, scale: f64, p
             let sample = sample * scale;
             if !sample.is_finite() {
                 not_finite += 1;
-            } else if sample < 0.0 || (sample == 0.0 && metric.unit == Unit::Nanoseconds && main) {
+            } else if sample < 0.0 && !may_be_negative(&metric) || sample == 0.0 && main {
                 zero += 1;
             } else {
                 good.push(sample);
@@ -173,8 +187,9 @@ pub(super) fn summary(benchmark: &mut Benchmark, metric: Metric, scale: f64, sum
     let centre = [summary.mean, summary.median];
     let spread = [summary.stddev, summary.q1, summary.q3, summary.min, summary.max];
     let finite = centre.iter().chain(&spread).flatten().all(|value| value.is_finite());
-    let positive = centre.iter().flatten().all(|&value| value > 0.0 || (value == 0.0 && !main))
-        && spread.iter().flatten().all(|&value| value >= 0.0);
+    let positive = may_be_negative(&metric)
+        || centre.iter().flatten().all(|&value| value > 0.0 || (value == 0.0 && !main))
+            && spread.iter().flatten().all(|&value| value >= 0.0);
     let code = match (main, finite, positive) {
         (_, true, true) => {
             if main {

@@ -8,8 +8,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use benchgate_core::model::{
-    Benchmark, BenchmarkName, Lint, LintCode, Metric, MetricSeries, Outcome, Process, Run, Series, Stage,
-    excerpt, words,
+    Benchmark, BenchmarkName, ENVIRONMENT, Lint, LintCode, Metric, MetricSeries, Outcome, Process, Run,
+    Series, Stage, excerpt, words,
 };
 
 use super::build::{carried, fail, has_room, time_unit};
@@ -116,7 +116,11 @@ fn header(line: &str) -> Option<Result<LatencyColumns, String>> {
         model,
         target,
         time,
-        axes: others.iter().filter(|(_, cell)| is_axis(&words(cell))).cloned().collect(),
+        axes: others
+            .iter()
+            .filter(|(_, cell)| is_axis(&words(cell)) && !facts::is_version(cell))
+            .cloned()
+            .collect(),
         others,
         count: cells.len(),
         scale,
@@ -237,7 +241,13 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
             if facts::is_verdict(name, value) {
                 rows.verdicts.entry(name.clone()).or_default().insert(value.to_owned());
             }
-            let lints = &mut rows.benchmark.lints;
+            let Benchmark { labels, lints, .. } = &mut rows.benchmark;
+            if facts::is_version(name) {
+                let known = labels.entry(format!("{ENVIRONMENT}{name}")).or_insert_with(|| value.to_owned());
+                let other =
+                    Lint::new(LintCode::SeveralPrograms, format!("`{name}` is not the same in all rows"));
+                lints.extend(Some(other).filter(|other| known != value && !lints.contains(other)));
+            }
             lints.extend(facts::problem(name, value).filter(|problem| !lints.contains(problem)));
         }
         // The time may be the last column, and a truncated number still looks like a number.

@@ -106,6 +106,22 @@ fn columns_of_latency_csv_that_date_a_row_or_hold_other_measurements_are_not() {
     }
 }
 
+/// The compiler may be the intended change, but one file of two compilers is not one program.
+#[test]
+fn a_version_in_latency_csv_is_part_of_the_environment() {
+    let file = |versions: [&str; 2]| {
+        let rows = versions.map(|version| format!("2026-05-01,m,cpu,{version},1.5\n"));
+        let text = format!("timestamp,model,device,compiler_version,time\n{}", rows.concat());
+        read(&text).unwrap()
+    };
+    let run = file(["3.12.0", "3.12.0"]);
+    assert_eq!(names(&run), ["m/cpu"]);
+    assert_eq!(benchmark(&run, "m/cpu").labels["environment compiler_version"], "3.12.0");
+    assert!(!codes(benchmark(&run, "m/cpu")).contains(&LintCode::SeveralPrograms));
+    let mixed = file(["3.12.0", "3.13.0"]);
+    assert!(codes(benchmark(&mixed, "m/cpu")).contains(&LintCode::SeveralPrograms));
+}
+
 #[test]
 fn of_several_times_in_latency_csv_the_typical_one_is_read_or_none() {
     let read_with = |columns: &str| read(&format!("model,device,{columns}\nm,cpu,1.0,2.0\n"));

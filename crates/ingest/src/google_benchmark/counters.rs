@@ -122,9 +122,9 @@ fn scaled(name: &str, word: &str) -> Option<f64> {
     Some(value * 1e-3f64.powi(power as i32 + 1))
 }
 
-/// Returns the reason why a counter's value can't be compared: a comparison needs the ratio of two values.
+/// Returns the reason why a counter's value can't be compared.
 pub(super) fn unusable_counter(value: f64) -> Option<&'static str> {
-    if value.is_finite() { (value < 0.0).then_some("negative") } else { Some(NOT_FINITE) }
+    (!value.is_finite()).then_some(NOT_FINITE)
 }
 
 const NOT_FINITE: &str = "NaN or infinite";
