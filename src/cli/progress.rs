@@ -10,19 +10,21 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::model::{Event, NextLook, Progress, Quiet, Stage, Standing, Verdict, counted};
 use crate::report::{change, clean, interval};
 
-use super::terminal::fitted_to_stderr;
+use super::terminal::{Terminal, fitted_to_stderr};
 use lines::Lines;
 
-/// A listener that shows progress as moving bars, as plain lines, or not at all.
-pub fn listener(quiet: bool, interactive: bool) -> Box<dyn Progress> {
-    if quiet {
-        Box::new(Quiet)
-    } else if interactive {
-        Box::new(Bars::new(ProgressDrawTarget::stderr()))
-    } else {
-        let lines = Lines::new(std::io::stderr());
-        lines.speak_in_silence();
-        Box::new(lines)
+impl Terminal {
+    /// The listener for progress: bars on a terminal, lines in logs, and nothing with `--quiet`.
+    pub fn progress(&self) -> Box<dyn Progress> {
+        if self.quiet {
+            Box::new(Quiet)
+        } else if self.interactive {
+            Box::new(Bars::new(ProgressDrawTarget::stderr()))
+        } else {
+            let lines = Lines::new(std::io::stderr());
+            lines.speak_in_silence();
+            Box::new(lines)
+        }
     }
 }
 

@@ -4,10 +4,8 @@ use std::io::{ErrorKind, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::exit_code::ExitCode;
-use crate::model::Progress;
 use crate::report::{fitted, harmless};
 
-use super::progress;
 use super::{CliError, ColorWhen, Global};
 
 /// The streams for results, progress and errors.
@@ -61,11 +59,6 @@ impl Terminal {
         let said = harmless(text);
         let shown = terminal_size::terminal_size_of(std::io::stdout());
         self.print(&shown.map_or(said.clone(), |(width, _)| fitted(&said, usize::from(width.0))));
-    }
-
-    /// The listener for progress: bars on a terminal, lines in logs, and nothing with `--quiet`.
-    pub fn progress(&self) -> Box<dyn Progress> {
-        progress::listener(self.quiet, self.interactive)
     }
 
     /// Prints a result. If the reader closes the pipe, as `head` does, the output ends silently.
