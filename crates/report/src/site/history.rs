@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::stability::{ProcessSpread, compared};
 use benchgate_core::model::{Better, Metric, MetricKind, Testbed, Toolchain, Unit};
 use benchgate_core::record::{
     AcceptanceFile, BaselineBenchmark, BaselineFile, OutcomeStatus, QuarantineRecord,
@@ -220,4 +219,53 @@ impl BenchmarkHistory {
     pub fn last_measured(&self) -> Option<usize> {
         self.tracks.values().filter_map(|track| Some(track.points.last()?.session)).max()
     }
+}
+
+/// Minimum number of processes that a session needs to show that one of them is slow.
+const LEAST: usize = 3;
+/// Number of sessions from which the usual distance between the quickest and the typical process is learned.
+const LEARNED: usize = 20;
+/// Minimum number of such sessions.
+const KNOWN: usize = 5;
+/// A process is slow if it exceeds the typical one by this many times the usual distance, and by this
+/// fraction.
+const FAR: f64 = 5.0;
+const SLOWER: f64 = 0.05;
+
+/// The spread of one session's processes around the typical one, as costs.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct ProcessSpread {
+    /// Distance from the quickest process to the typical one.
+    pub below: f64,
+    /// Distance by which the slowest process exceeds the typical one; zero if it is not slow, `None` if there
+    /// is too little data.
+    pub slow: Option<f64>,
+}
+
+impl ProcessSpread {
+    /// Computes the spread of the first `count` processes, which all benchmarks of the session have.
+    fn new(costs: &[f64], count: usize, earlier: impl DoubleEndedIterator<Item = ProcessSpread>) -> Self {
+        let costs = &costs[..count.min(costs.len())];
+        let known = costs.len() >= LEAST && costs.iter().all(|cost| cost.is_finite());
+        let Some(typical) = describe::median(costs).filter(|_| known) else {
+            return Self::default();
+        };
+        let quickest = costs.iter().copied().fold(f64::INFINITY, f64::min);
+        let slowest = costs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        // The distance is zero if a session had too few processes.
+        let below = earlier.map(|spread| spread.below).filter(|below| *below > 0.0);
+        let usual: Vec<f64> = below.rev().take(LEARNED).collect();
+        let usual = describe::median(&usual).filter(|_| usual.len() >= KNOWN);
+        let slow = usual.map(|usual| {
+            let excess = slowest - typical;
+            if excess > (FAR * usual).max(SLOWER.ln_1p()) { excess } else { 0.0 }
+        });
+        Self { below: typical - quickest, slow }
+    }
+}
+
+/// Returns the number of processes that are compared in a session, which every benchmark with enough
+/// processes has.
+fn compared(processes: impl Iterator<Item = usize>) -> usize {
+    processes.filter(|count| *count >= LEAST).min().unwrap_or(0)
 }

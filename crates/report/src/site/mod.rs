@@ -27,14 +27,14 @@ use compare::{compare_page, index, sessions};
 
 pub use alerts::{Action, AlertPlan, AlertPolicy, IssueTrace, KnownIssue, LEAST_SESSIONS, Over, plan};
 pub use causes::{Cause, ListCommits, Member, Move, Range, causes, compiler, key, sources};
-pub use history::{BenchmarkHistory, Point, Session, Timeline, Track, name_machines};
+pub use history::{BenchmarkHistory, Point, ProcessSpread, Session, Timeline, Track, name_machines};
 pub use issue::{
     BenchmarkOwner, IssueContext, body as issue_body, closing as issue_closing, growth as issue_growth,
     title as issue_title,
 };
 pub use layout::RepositoryUrl;
 pub use silence::{OpenSlowdown, RedRow, Silence, open_slowdowns, red_rows, silences};
-pub use stability::{ProcessSpread, Unstable, unstable};
+pub use stability::{Unstable, unstable};
 
 const STYLE: &str = include_str!("assets/site.css");
 const SCRIPT: &str = include_str!("assets/site.js");
