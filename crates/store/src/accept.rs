@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use benchgate_core::model::BenchmarkGlob;
 use benchgate_core::record::{AcceptanceFile, QuarantineCause, QuarantineRecord};
 
-use super::select::{absent, held, usable};
+use super::usable::{absent, held, usable};
 use super::{BaselineFolder, Change, Fault, Files, RunName, StoreError, Stored, name};
 
 /// Completes an acceptance, writes it next to the runs, and returns its path and the first accepted run. `from` is
@@ -239,52 +239,4 @@ fn find(files: &dyn Files, baseline: &BaselineFolder, wanted: Option<&str>) -> R
         several if several.windows(2).all(|two| two[0].commit() == two[1].commit()) => Ok(several[0].clone()),
         _ => Err(missing(&format!("run {wanted}"), "several runs match; give more digits")),
     }
-}
-
-impl BaselineFolder {
-    /// Moves the acceptances that have expired or were withdrawn from `acceptances` to `ended`.
-    pub fn end_acceptances(&mut self, now: Timestamp) {
-        let ended = self.acceptances.extract_if(.., |(_, acceptance)| has_ended(acceptance, now));
-        self.ended.extend(ended);
-    }
-}
-
-/// Returns whether an acceptance has expired or was withdrawn. Days are in UTC, as in the names of
-/// runs.
-fn has_ended(acceptance: &AcceptanceFile, now: Timestamp) -> bool {
-    acceptance.is_withdrawal()
-        || last_moment(acceptance)
-            .is_some_and(|last| name::stamp(&now.to_string()).is_some_and(|now| now > last))
-}
-
-/// The last moment at which an acceptance with a last day applies, in the format of names: the end
-/// of its last day, or the time of its creation if that is later, because a withdrawal names a day
-/// that has passed.
-fn last_moment(acceptance: &AcceptanceFile) -> Option<String> {
-    let end = format!("{}T235959Z", acceptance.until.as_ref()?.replace('-', ""));
-    Some(name::stamp(&acceptance.created).map_or(end.clone(), |created| created.max(end)))
-}
-
-/// Returns whether a run was stored while the now expired acceptance was in force.
-pub(super) fn was_stored_under(name: &RunName, ended: &AcceptanceFile) -> bool {
-    *name.as_str() >= *ended.from && last_moment(ended).is_some_and(|last| name.time() <= last.as_str())
-}
-
-/// Returns whether an acceptance of all benchmarks that is still in force covers the run.
-pub(super) fn is_accepted(name: &RunName, in_force: &[(String, AcceptanceFile)]) -> bool {
-    in_force.iter().any(|(_, accepted)| accepted.benchmark.is_none() && *name.as_str() >= *accepted.from)
-}
-
-pub(super) fn expiry_note(ended: &AcceptanceFile) -> String {
-    let what = ended.benchmark.as_ref().map_or("every benchmark", BenchmarkGlob::as_str);
-    let until = ended.until.as_deref().unwrap_or_default();
-    let end = if ended.is_withdrawal() {
-        format!("was withdrawn by {}", ended.who)
-    } else {
-        format!("by {} expired after {until}", ended.who)
-    };
-    format!(
-        "the acceptance of {what} {end} ({}): sessions stored under it are no longer part of the baseline",
-        ended.why
-    )
 }

@@ -9,7 +9,8 @@ use jiff::{SignedDuration, Timestamp};
 use benchgate_core::model::Run;
 use benchgate_gate::{EarlierSessions, LEVEL_SESSIONS};
 
-use super::select::{HistoryQuery, Lineage, UsableSession, held, is_about_speed, is_past, usable};
+use super::quarantine::is_about_speed;
+use super::usable::{HistoryQuery, Lineage, UsableSession, held, is_past, usable};
 use super::{BaselineFolder, Fault, Files, RunName, StoreError, Stored};
 
 /// Number of sessions to read from each starting day on. Some of them may be quarantined.

@@ -29,6 +29,7 @@ mod summarise;
 #[cfg(test)]
 mod tests;
 mod update;
+mod usable;
 
 use std::path::PathBuf;
 
@@ -46,9 +47,10 @@ pub use objects::Objects;
 pub use places::{BRANCH, Branch, CommitTree, Directory};
 pub use prune::{Pruned, prunable};
 pub use quarantine::{STILL_RED, is_released};
-pub use select::{History, HistoryQuery, Lineage, Missing, Selection, history_for_gate, is_usable};
+pub use select::{History, Missing, Selection, history_for_gate};
 pub use summarise::summarise;
 pub use update::{ExportedSessions, UpdateOptions, Updated, export, judged_side, update};
+pub use usable::{HistoryQuery, Lineage, is_usable};
 
 /// Each message completes "failed to …".
 #[derive(Debug, thiserror::Error)]

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::earlier;
-use super::select::measured;
+use super::usable::measured;
 use super::{BaselineFolder, Change, Encoding, Fault, Files, RunName, StoreError};
 
 /// The result of pruning one baseline folder.

@@ -167,6 +167,19 @@ impl Reasons {
     }
 }
 
+/// Returns whether a benchmark is excluded for its measured value, and not because the measurement can't be
+/// used.
+pub(super) fn is_about_speed(reason: &QuarantineRecord) -> bool {
+    match reason.cause {
+        QuarantineCause::Regressed => true,
+        QuarantineCause::Undecided => reason.benchmark.is_some(),
+        QuarantineCause::Diverged
+        | QuarantineCause::Errored
+        | QuarantineCause::Unverified
+        | QuarantineCause::Incomplete => false,
+    }
+}
+
 /// Returns whether an acceptance lifts a reason for a benchmark of the run (`None` means the whole run). The
 /// accepted run itself is released from every reason. A later run is released only from a regression, and
 /// only if it was stored when the change was accepted, so that somebody could know it: any other regression is a new

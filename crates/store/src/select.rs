@@ -3,61 +3,23 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::Timestamp;
-
 use benchgate_core::model::{
-    Benchmark, BenchmarkName, Lint, LintCode, Outcome, RENAMED_FROM, Run, Testbed, counted,
+    Benchmark, BenchmarkGlob, BenchmarkName, Lint, LintCode, Outcome, RENAMED_FROM, Run, counted,
 };
-use benchgate_core::record::{
-    AcceptanceFile, BaselineBenchmark, OutcomeStatus, QuarantineCause, QuarantineRecord,
-};
+use benchgate_core::record::{AcceptanceFile, BaselineBenchmark, OutcomeStatus, QuarantineCause};
 use benchgate_gate::{EarlierSessions, StoredSessions};
-use benchgate_host::git::Ancestry;
 
-use super::accept::{expiry_note, is_accepted, was_stored_under};
 use super::folder::SimilarTestbed;
-use super::quarantine::is_released;
-use super::{BaselineFolder, Fault, Files, RunName, StoreError, Stored, earlier, folder};
+use super::quarantine::is_about_speed;
+use super::usable::{UsableSession, absent, held, is_past, usable, was_stored_under};
+use super::{
+    BaselineFolder, Fault, Files, HistoryQuery, Lineage, RunName, StoreError, Stored, earlier, folder,
+};
 
 /// Maximum number of files to open per wanted session, so that a baseline with a thousand quarantined runs is
 /// not read completely. The limit does not apply while an unaccepted slowdown hides the good sessions before
 /// it.
 const MAX_OPENED_PER_SESSION: usize = 5;
-
-/// The relation of a stored commit to the compared commit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lineage {
-    Ancestor,
-    /// The commit is on another branch, or later than the compared commit.
-    Unrelated,
-    /// The history of this shallow clone is too short to tell.
-    Unknown,
-}
-
-impl Lineage {
-    /// Looks up a commit in the history of the compared commit.
-    pub fn look_up(ancestry: &Ancestry<'_>, commit: &str) -> Self {
-        match ancestry.contains(commit) {
-            Some(true) => Self::Ancestor,
-            Some(false) => Self::Unrelated,
-            None => Self::Unknown,
-        }
-    }
-}
-
-/// The request for a history to compare with.
-pub struct HistoryQuery<'a> {
-    pub suite: &'a str,
-    pub testbed: &'a Testbed,
-    /// The maximum number of sessions.
-    pub sessions: usize,
-    /// Age in days at which the newest session makes the baseline stale.
-    pub stale_days: u32,
-    /// Tells how a commit is related to the compared one.
-    pub lineage: &'a dyn Fn(&str) -> Lineage,
-    /// The time of the comparison, by which staleness is judged.
-    pub now: Timestamp,
-}
 
 /// The result of a [`HistoryQuery`].
 #[derive(Debug, Clone, PartialEq)]
@@ -214,15 +176,6 @@ pub fn history_for_gate(files: &dyn Files, query: &HistoryQuery<'_>) -> Result<S
     }))
 }
 
-/// A session that is used, and which of its benchmarks are part of the baseline.
-pub(super) struct UsableSession {
-    pub(super) stored: Stored,
-    /// For each benchmark of the file, in its order: true if it is part of the baseline.
-    usable: Vec<bool>,
-    /// Names of benchmarks that are quarantined because they were not measured.
-    absent: Vec<String>,
-}
-
 /// The search for usable sessions, from the newest to the oldest.
 #[derive(Default)]
 struct SessionSearch {
@@ -318,31 +271,6 @@ impl SessionSearch {
     }
 }
 
-/// Returns whether a benchmark is excluded for its measured value, and not because the measurement can't be
-/// used.
-pub(super) fn is_about_speed(reason: &QuarantineRecord) -> bool {
-    match reason.cause {
-        QuarantineCause::Regressed => true,
-        QuarantineCause::Undecided => reason.benchmark.is_some(),
-        QuarantineCause::Diverged
-        | QuarantineCause::Errored
-        | QuarantineCause::Unverified
-        | QuarantineCause::Incomplete => false,
-    }
-}
-
-impl UsableSession {
-    /// The names of the benchmarks that are part of the baseline; with `usable` false, of the others.
-    pub(super) fn names(&self, usable: bool) -> impl Iterator<Item = &str> {
-        let benchmarks = self.stored.file.benchmarks.iter().zip(&self.usable);
-        benchmarks.filter(move |(_, is)| **is == usable).map(|(benchmark, _)| benchmark.name.as_str())
-    }
-
-    fn has(&self, name: &str) -> bool {
-        self.names(true).any(|usable| usable == name)
-    }
-}
-
 /// The newest usable sessions, oldest first.
 fn newest(
     files: &dyn Files,
@@ -420,66 +348,9 @@ fn newest(
     Ok(search)
 }
 
-/// The reasons why a benchmark of the session is still excluded after acceptances.
-pub(super) fn held<'a>(
-    stored: &'a Stored,
-    name: &'a str,
-    acceptances: &'a [(String, AcceptanceFile)],
-) -> impl Iterator<Item = &'a QuarantineRecord> {
-    stored.file.quarantine.iter().filter(move |reason| {
-        reason.benchmark.as_deref().is_none_or(|benchmark| benchmark == name)
-            && !is_released(reason, Some(name), &stored.name, acceptances)
-    })
-}
-
-/// Returns whether a session precedes an acceptance of this benchmark.
-pub(super) fn is_past(stored: &Stored, name: &str, acceptances: &[(String, AcceptanceFile)]) -> bool {
-    acceptances
-        .iter()
-        .any(|(_, accepted)| accepted.covers(Some(name)) && *stored.name.as_str() < *accepted.from)
-}
-
-/// Determines for each benchmark of the file, in its order, whether it is part of the baseline.
-pub(super) fn usable(stored: &Stored, baseline: &BaselineFolder) -> Vec<bool> {
-    let BaselineFolder { acceptances, ended, .. } = baseline;
-    let is_held = |name: &str| held(stored, name, acceptances).next().is_some();
-    let names = stored.file.benchmarks.iter().map(|benchmark| benchmark.name.as_str());
-    let was_tolerated = |name: &str| {
-        let covered = ended.iter().filter(|(_, ended)| ended.covers(Some(name)));
-        covered.into_iter().any(|(_, ended)| was_stored_under(&stored.name, ended))
-            && !acceptances
-                .iter()
-                .any(|(_, accepted)| accepted.covers(Some(name)) && *stored.name.as_str() >= *accepted.from)
-    };
-    names.map(|name| !is_held(name) && !is_past(stored, name, acceptances) && !was_tolerated(name)).collect()
-}
-
-/// Returns whether a benchmark of the session is part of the baseline, considering acceptances.
-pub fn is_usable(stored: &Stored, name: &str, baseline: &BaselineFolder) -> bool {
-    let at = stored.file.benchmarks.iter().position(|benchmark| benchmark.name == name);
-    at.is_some_and(|at| usable(stored, baseline)[at])
-}
-
-/// The benchmarks of the session that were measured, and whether each is part of the baseline.
-pub(super) fn measured<'a>(
-    stored: &'a Stored,
-    baseline: &BaselineFolder,
-) -> impl Iterator<Item = (&'a str, bool)> {
-    let benchmarks = stored.file.benchmarks.iter().zip(usable(stored, baseline));
-    let measured = benchmarks.filter(|(benchmark, _)| benchmark.outcome.status == OutcomeStatus::Ok);
-    measured.map(|(benchmark, usable)| (benchmark.name.as_str(), usable))
-}
-
-/// Benchmarks that the session should have measured but did not: their quarantine names them, and the file
-/// does not contain them.
-pub(super) fn absent(stored: &Stored, acceptances: &[(String, AcceptanceFile)]) -> Vec<String> {
-    let named =
-        stored.file.quarantine.iter().filter_map(|reason| Some((reason, reason.benchmark.as_deref()?)));
-    named
-        .filter(|(reason, name)| !is_released(reason, Some(name), &stored.name, acceptances))
-        .map(|(_, name)| name.to_owned())
-        .filter(|name| stored.file.benchmarks.iter().all(|benchmark| benchmark.name != *name))
-        .collect()
+/// Returns whether an acceptance of all benchmarks that is still in force covers the run.
+fn is_accepted(name: &RunName, in_force: &[(String, AcceptanceFile)]) -> bool {
+    in_force.iter().any(|(_, accepted)| accepted.benchmark.is_none() && *name.as_str() >= *accepted.from)
 }
 
 /// Benchmarks that are excluded because they were slower than in the sessions before. An acceptance ends this for older
@@ -568,4 +439,18 @@ fn staleness(name: &RunName, query: &HistoryQuery<'_>) -> Option<Lint> {
             ),
         )
     })
+}
+
+fn expiry_note(ended: &AcceptanceFile) -> String {
+    let what = ended.benchmark.as_ref().map_or("every benchmark", BenchmarkGlob::as_str);
+    let until = ended.until.as_deref().unwrap_or_default();
+    let end = if ended.is_withdrawal() {
+        format!("was withdrawn by {}", ended.who)
+    } else {
+        format!("by {} expired after {until}", ended.who)
+    };
+    format!(
+        "the acceptance of {what} {end} ({}): sessions stored under it are no longer part of the baseline",
+        ended.why
+    )
 }

@@ -8,10 +8,10 @@ use benchgate_core::record::{
 };
 use benchgate_gate::{self, CompareOptions, Comparison, Policy};
 
-use super::select::{History, HistoryQuery, Missing, Selection, history_for_gate};
+use super::select::{History, Missing, Selection, history_for_gate};
 use super::{
-    BaselineFolder, Change, Fault, Files, RunName, StoreError, Stored, baseline_folders, quarantine,
-    summarise,
+    BaselineFolder, Change, Fault, Files, HistoryQuery, RunName, StoreError, Stored, baseline_folders,
+    quarantine, summarise,
 };
 
 /// Number of names to try for one run. If two sessions have the same second, the second name contains a hash;
