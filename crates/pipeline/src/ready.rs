@@ -46,7 +46,7 @@ impl<'a> PreparedRun<'a> {
     pub async fn ready(mut self) -> Result<ReadyRun<'a>, PipelineError> {
         let host = self.measuring_host();
         let sides = self.checked(&host).await?;
-        commands::find_programs(&sides)?;
+        commands::find_programs(sides.iter().flat_map(|side| &side.commands))?;
         let (options, config) = (self.run.options, &self.lead.config);
         // Other jobs may run while outputs and code are compared, but not while anything is timed.
         let is_timed = sides.iter().any(PreparedSide::is_timed)

@@ -4,6 +4,7 @@
 
 mod build;
 mod built_from;
+mod comparison;
 mod filter;
 mod leftovers;
 mod observed;
@@ -31,7 +32,6 @@ use benchgate_ingest::Format;
 
 use super::PipelineError;
 use super::cache::{Digests, KeyBuilder};
-use super::candidates::PreparedSide;
 use super::compile::failure;
 use super::host::Host;
 use super::plan::SideInput;
@@ -39,11 +39,10 @@ use super::stage::StageFailure;
 use super::trace::clean;
 
 pub(super) use build::built;
+pub(super) use comparison::{compare_outputs, observe};
 use filter::EVERYTHING;
 pub(super) use leftovers::{GuardedFiles, GuardedFolders, LONGEST_NAME, compiled_from};
-pub(super) use observed::observe;
 use observed::observed_process;
-pub(super) use outputs::compare_outputs;
 use outputs::{KeptOutputs, NamedFiles};
 pub(super) use reading::{CommandOutput, read};
 pub(super) use records::{metrics, records};
@@ -465,12 +464,13 @@ impl PreparedCommand {
 
 /// Fails if a program is missing that no build or preparation could create. This is checked before waiting
 /// for other jobs.
-pub(super) fn find_programs(sides: &[PreparedSide<'_>]) -> Result<(), PipelineError> {
-    let commands = || sides.iter().flat_map(|side| &side.commands);
-    if commands().any(PreparedCommand::is_prepared) {
+pub(super) fn find_programs<'a>(
+    mut commands: impl Iterator<Item = &'a PreparedCommand> + Clone,
+) -> Result<(), PipelineError> {
+    if commands.clone().any(PreparedCommand::is_prepared) {
         return Ok(());
     }
-    match commands().find_map(PreparedCommand::absent_program) {
+    match commands.find_map(PreparedCommand::absent_program) {
         Some(program) => Err(ProcessError::NotFound { program }.into()),
         None => Ok(()),
     }

@@ -17,10 +17,9 @@ use benchgate_host::files;
 use benchgate_host::process::{Exit, Finished};
 
 use super::leftovers::LONGEST_NAME;
-use super::{CommandRows, PreparedCommand, leftovers};
+use super::{CommandRows, PreparedCommand};
 use crate::PipelineError;
 use crate::cache::Digests;
-use crate::candidates::PreparedSide;
 use crate::trace::file_state;
 use benchgate_config::CommandLine;
 
@@ -173,37 +172,9 @@ fn read(folder: &Path, output: &str, path: &Path) -> Result<Vec<u8>, String> {
     files::read_bounded(&real, MOST).map_err(|error| format!("left an unreadable `{output}`: {error}"))
 }
 
-/// Compares each command of head with base's after all processes: its outputs, the files that its lines name,
-/// and what its processes leave for later ones. Adds the results to head's benchmarks.
-pub(crate) fn compare_outputs(sides: &[PreparedSide<'_>], file: &mut RunFile) -> Result<(), PipelineError> {
-    if let [side] = sides {
-        side.commands.iter().for_each(|command| check_alone(side.input.name, command, file));
-        return Ok(());
-    }
-    let of = |name| sides.iter().find(|side| side.input.name == name);
-    let (Some(base), Some(head)) = (of(SideName::Base), of(SideName::Head)) else { return Ok(()) };
-    for command in &head.commands {
-        let name = command.spec.name.as_str();
-        let Some(reference) = base.commands.iter().find(|base| base.spec.name == name) else { continue };
-        let (found, vacuous) = compared(reference, command, &head.input.config.numerics).unzip();
-        let mut lints: Vec<Lint> = vacuous.flatten().into_iter().collect();
-        lints.extend(leftovers::lint(reference, command)?);
-        lints.extend(changed_sources(reference, command));
-        lints.extend(command.observed.get().into_iter().flatten().cloned());
-        let records = file.sides.iter_mut().filter(|side| side.name == SideName::Head);
-        for record in records.flat_map(|side| &mut side.benchmarks) {
-            if is_of_command(&record.name, name) {
-                record.verification = found.clone().or(record.verification.take());
-                record.lints.extend(lints.clone());
-            }
-        }
-    }
-    Ok(())
-}
-
 /// Checks that the processes of the only side wrote all outputs, and states that nothing else was checked: stored
 /// sessions have no outputs.
-fn check_alone(side: SideName, command: &PreparedCommand, file: &mut RunFile) {
+pub(super) fn check_alone(side: SideName, command: &PreparedCommand, file: &mut RunFile) {
     if command.spec.outputs.is_empty() || command.failure.is_some() {
         return;
     }
@@ -224,7 +195,7 @@ fn check_alone(side: SideName, command: &PreparedCommand, file: &mut RunFile) {
 
 /// Compares the outputs. Also returns a finding if the comparison proves nothing. `None` if there is nothing
 /// to compare, because the configuration names no outputs or a side could not be built.
-fn compared(
+pub(super) fn compared(
     base: &PreparedCommand,
     head: &PreparedCommand,
     numerics: &NumericsPolicy,
@@ -417,7 +388,7 @@ fn words(line: &CommandLine) -> Vec<String> {
 /// Findings about named files that differ between the sides. A different file for `setup` or `prepare` means
 /// that work may have moved out of the measured processes. The file that `run` names may be the program under
 /// test itself, so a difference there is only pointed out.
-fn changed_sources(base: &PreparedCommand, head: &PreparedCommand) -> Vec<Lint> {
+pub(super) fn changed_sources(base: &PreparedCommand, head: &PreparedCommand) -> Vec<Lint> {
     // The commands of `pair` are different programs anyway.
     if head.rows == CommandRows::AsPrinted {
         return Vec::new();
