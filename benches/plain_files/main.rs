@@ -14,8 +14,8 @@ use benchgate::model::{Metric, Run, Verdict};
 use benchgate::stats::robust::{ScalePrior, quicker_mean};
 use benchgate::stats::unpaired::disturbance_of;
 use benchgate::stats::{describe, student_quantile};
+use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha12Rng;
 
 use recorded::{benchmark, level, residuals, sessions, slowed};
 

@@ -7,8 +7,8 @@ use benchgate::gate::noise::Share;
 use benchgate::gate::{CompareOptions, Policy, compare};
 use benchgate::model::{Metric, Process, Run, Verdict};
 use benchgate::record::PartKind;
+use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha12Rng;
 
 use crate::corpus::{benchmark, session};
 use crate::generators::{BLOCKS, GENERATORS, Generator, Program, row};

@@ -5,7 +5,7 @@ use benchgate::gate::noise::{Recording, measure};
 use benchgate::gate::{Policy, SequentialPolicy};
 use benchgate::model::Verdict;
 use rand::SeedableRng;
-use rand_chacha::ChaCha12Rng;
+use rand::rngs::ChaCha12Rng;
 
 use crate::tally::Tally;
 use crate::{corpus, parallel};

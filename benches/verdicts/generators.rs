@@ -3,7 +3,7 @@
 
 use benchgate::model::{BlockSlot, Process, Run};
 use rand::RngExt;
-use rand_chacha::ChaCha12Rng;
+use rand::rngs::ChaCha12Rng;
 
 use crate::corpus::{benchmark, session};
 

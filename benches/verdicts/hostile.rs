@@ -4,7 +4,7 @@ use benchgate::gate::Policy;
 use benchgate::gate::noise::measure;
 use benchgate::model::Verdict;
 use rand::SeedableRng;
-use rand_chacha::ChaCha12Rng;
+use rand::rngs::ChaCha12Rng;
 
 use crate::bars::{Bar, Bars};
 use crate::generators::{GENERATORS, ROWS, make};

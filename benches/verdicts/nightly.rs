@@ -2,8 +2,8 @@
 
 use benchgate::gate::{CompareOptions, Policy, compare_with_history};
 use benchgate::model::{Anchor, BenchmarkName, Process, Run, Verdict};
+use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha12Rng;
 
 use crate::bars::{Bar, Bars};
 use crate::corpus::benchmark;

@@ -7,7 +7,7 @@ use benchgate::gate::{Interval, Policy, SequentialPolicy};
 use benchgate::model::{Benchmark, Run, Series, Verdict};
 use benchgate::stats::describe::median;
 use rand::SeedableRng;
-use rand_chacha::ChaCha12Rng;
+use rand::rngs::ChaCha12Rng;
 
 use crate::bars::{Bar, Bars};
 use crate::peers::PEERS;

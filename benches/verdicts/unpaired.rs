@@ -3,8 +3,8 @@
 
 use benchgate::gate::{CompareOptions, Policy, compare};
 use benchgate::model::{Process, Run, Verdict};
+use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha12Rng;
 
 use crate::corpus::{benchmark, loaded};
 use crate::parallel;

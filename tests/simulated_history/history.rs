@@ -10,8 +10,8 @@ use benchgate::record::{
 };
 use benchgate::store::{Change, Directory, Files, RunName, folder_name};
 use jiff::{SignedDuration, Timestamp};
+use rand::rngs::ChaCha8Rng;
 use rand::{Rng, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 
 /// The first night.
 pub const FIRST: &str = "2024-11-20T02:17:00Z";

@@ -14,8 +14,8 @@ use benchgate::store::{
     history_for_gate, judged_side, summarise, update,
 };
 use jiff::{SignedDuration, Timestamp};
+use rand::rngs::ChaCha8Rng;
 use rand::{Rng, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 
 const GOLDEN: &str = include_str!("../fixtures/record/run-v1.json");
 pub const ROWS: usize = 10;

@@ -9,8 +9,8 @@ use benchgate::site::{
     Track, plan,
 };
 use jiff::{SignedDuration, Timestamp};
+use rand::rngs::ChaCha8Rng;
 use rand::{Rng, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 
 pub const NIGHTS: usize = 365;
 const BENCHMARKS: usize = 12;

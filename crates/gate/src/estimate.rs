@@ -313,8 +313,8 @@ fn unsettled(row: &HistoryRow<'_>, center: f64, scale: f64, storing: bool) -> Op
 
 #[cfg(test)]
 mod tests {
+    use rand::rngs::ChaCha8Rng;
     use rand::{Rng, SeedableRng};
-    use rand_chacha::ChaCha8Rng;
 
     use super::*;
     use crate::gradual::EarlierCosts;

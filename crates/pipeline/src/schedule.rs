@@ -11,8 +11,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use rand::SeedableRng;
+use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom;
-use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
 use benchgate_config::Measure;

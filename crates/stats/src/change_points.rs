@@ -239,8 +239,8 @@ impl EDetector {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use rand::rngs::ChaCha8Rng;
     use rand::{Rng, SeedableRng};
-    use rand_chacha::ChaCha8Rng;
 
     use super::{change_points, *};
 

@@ -54,8 +54,8 @@ impl PredictionMethod {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rand::rngs::ChaCha8Rng;
     use rand::{RngExt, SeedableRng};
-    use rand_chacha::ChaCha8Rng;
 
     /// Returns the share of next values that exceed the bound.
     fn exceeded(method: PredictionMethod, n: usize, rate: f64, draw: impl Fn(&mut ChaCha8Rng) -> f64) -> f64 {

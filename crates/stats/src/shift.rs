@@ -382,8 +382,8 @@ fn comb(blocks: &[BlockCosts]) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use rand::rngs::ChaCha12Rng;
     use rand::{RngExt, SeedableRng};
-    use rand_chacha::ChaCha12Rng;
 
     use super::*;
     use crate::scores::ProcessCosts;

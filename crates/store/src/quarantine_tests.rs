@@ -276,8 +276,8 @@ fn pruning_counts_no_damaged_session_and_removes_no_good_one_for_it() {
 /// distribution.
 fn deviate(night: usize, row: usize) -> f64 {
     use rand::{Rng, SeedableRng};
-    let mut random = rand_chacha::ChaCha8Rng::seed_from_u64((night * 64 + row) as u64);
-    let uniform = |random: &mut rand_chacha::ChaCha8Rng| f64::from(random.next_u32()) / f64::from(u32::MAX);
+    let mut random = rand::rngs::ChaCha8Rng::seed_from_u64((night * 64 + row) as u64);
+    let uniform = |random: &mut rand::rngs::ChaCha8Rng| f64::from(random.next_u32()) / f64::from(u32::MAX);
     (0..12).map(|_| uniform(&mut random)).sum::<f64>() - 6.0
 }
 

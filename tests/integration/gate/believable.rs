@@ -8,8 +8,8 @@ use benchgate::model::{
     Benchmark, LintCode, Metric, MetricSeries, Process, Run, Series, Telemetry, Testbed, Verdict,
 };
 use proptest::prelude::*;
+use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha12Rng;
 
 use super::build::{judged, measured, paired, process, run, session, with};
 

@@ -2,8 +2,8 @@
 
 use benchgate::gate::{ALL_BENCHMARKS, CompareOptions, Comparison, Policy, compare, compare_with_history};
 use benchgate::model::{Anchor, BenchmarkName, Metric, Process, Run, Series, Verdict};
+use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha12Rng;
 
 use super::build::{process, run, with};
 

@@ -2,9 +2,9 @@
 
 use benchgate::gate::{self, CompareOptions, Policy, Reason};
 use benchgate::model::{LintCode, Metric, Process, Run, Series, Unit, Verdict};
+use rand::rngs::ChaCha12Rng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha12Rng;
 use serde_json::Value;
 
 use super::build::{judged, judged_by, process, run, session, with};

@@ -10,8 +10,8 @@ use benchgate::model::{
     SideName, Stage, Summary, Testbed, Unit, Verdict, VerifyCode,
 };
 
+use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha12Rng;
 
 use super::build::{
     failed, judged, judged_by, measured, only_row, paired, process, run, session, verified, with,

@@ -6,7 +6,7 @@ use benchgate::gate::noise::{Recording, measure};
 use benchgate::gate::{Comparison, Policy, Reason};
 use benchgate::model::{Metric, Process, Run, Series, Verdict};
 use rand::SeedableRng;
-use rand_chacha::ChaCha12Rng;
+use rand::rngs::ChaCha12Rng;
 use serde_json::Value;
 
 use super::build::{judged, process, session, with};

@@ -3,7 +3,7 @@
 mod resample;
 
 use rand::SeedableRng;
-use rand_chacha::ChaCha12Rng;
+use rand::rngs::ChaCha12Rng;
 
 use benchgate_core::model::{BenchmarkName, Calibration, Metric, Run, Spread, Verdict};
 use benchgate_stats::robust::{ScalePrior, fit};
