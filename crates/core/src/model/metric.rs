@@ -310,61 +310,14 @@ const SCORES: &str = "accuracy score scores psnr snr sqnr sdr sisdr sisnr f1 ble
     loglikelihood logprob mmlu gsm8k hellaswag humaneval winogrande truthfulqa mbpp allclose converged";
 const CHECKSUMS: &str = "checksum checksums crc crc32 crc64 digest md5 sha1 sha256";
 
-/// Names of numbers that determine how much work is done. `size`, `bytes`, `count`, `nodes`, `ops`, `steps`, `calls`,
+/// Names of numbers that determine how much work is done, between bars. `size`, `bytes`, `count`, `nodes`, `ops`, `steps`, `calls`,
 /// `flops`, `depth`, `queries`, `messages`, `blocks` and `nnz` are missing, because they also name results that an
 /// improvement makes smaller: the nodes that a search visits, the operations after a fusion.
-const WORK: &[&str] = &[
-    "n",
-    "items",
-    "item",
-    "elements",
-    "element",
-    "elems",
-    "pixels",
-    "input size",
-    "problem size",
-    "tolerance",
-    "threshold",
-    "batch",
-    "batch size",
-    "bs",
-    "seq len",
-    "seqlen",
-    "sequence length",
-    "tokens",
-    "generated tokens",
-    "new tokens",
-    "output tokens",
-    "context len",
-    "context length",
-    "rows",
-    "row",
-    "columns",
-    "cols",
-    "images",
-    "frames",
-    "requests",
-    "records",
-    "documents",
-    "atoms",
-    "epochs",
-    "beams",
-    "topk",
-    "nprobe",
-    "particles",
-    "rays",
-    "width",
-    "channels",
-    "resolution",
-    "dim",
-    "hidden size",
-    "heads",
-    "hidden",
-    "dims",
-    "m",
-    "k",
-    "threads",
-];
+const WORK: &str = "n|items|item|elements|element|elems|pixels|input size|problem size|tolerance|threshold|batch|\
+    batch size|bs|seq len|seqlen|sequence length|tokens|generated tokens|new tokens|output tokens|\
+    context len|context length|rows|row|columns|cols|images|frames|requests|records|documents|atoms|\
+    epochs|beams|topk|nprobe|particles|rays|width|channels|resolution|dim|hidden size|heads|hidden|dims|\
+    m|k|threads";
 /// Words before and after such a name that don't change its meaning: `num_items`, `row_count`, `rows/op`.
 const BEFORE_WORK: &str = "num n number nr of input prompt";
 const AFTER_WORK: &str = "count per op iter iteration call";
@@ -495,7 +448,7 @@ fn is_work(words: &[&str]) -> bool {
     let before = words.iter().take_while(|word| is_in(BEFORE_WORK, word)).count();
     let after = words.iter().rev().take_while(|word| is_in(AFTER_WORK, word)).count();
     let named = words.get(before..words.len().saturating_sub(after)).unwrap_or_default();
-    [words, named].iter().any(|words| WORK.contains(&words.join(" ").as_str()))
+    [words, named].iter().any(|words| WORK.split('|').any(|name| name == words.join(" ")))
 }
 
 /// Returns the lower-case words of a name: `batch_size`, `batchSize`, `Batch size`.
