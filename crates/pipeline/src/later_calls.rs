@@ -471,28 +471,30 @@ pub(super) async fn check(
         };
         results.iter().enumerate().map(name).collect()
     };
-    let [alone, third] = [ALONE, "third"].map(renamed);
-    let mut both = None;
-    for values in [OtherValues::Signed, OtherValues::All, OtherValues::FloatingPoint] {
-        let Some(others) = made(&execution.inputs, values, folder)? else { break };
-        let inputs = [execution.inputs.as_slice(), &others.inputs].concat();
+    let third = renamed("third");
+    let mut both: Option<(OtherValues, Execution, Vec<TensorFile>)> = None;
+    for values in OtherValues::ALL {
+        let Some(others) = made(&execution.inputs, values, folder)? else { continue };
+        let inputs = [execution.inputs.as_slice(), &others].concat();
         let execution = Execution { inputs, ..execution.clone() };
+        let alone = renamed(&format!("{ALONE}{}-", values as u8));
         let command = start(execution.through(&caller.module, ALONE, &alone));
         let timeout = command.timeout.min(LEAST_LIMIT.max(first * TIMES_FIRST));
-        let finished = host.run(&Command { timeout, ..command }).await?;
-        let is_last = !others.has_less;
-        // The function may not accept the other inputs: it fails, does not end, or returns NaN for a mask that leaves
-        // nothing, or for the square root of a negative number.
-        if finished.exit == Exit::Success && (is_last || is_finite(&alone)?) {
-            both = Some((values, execution));
+        // The function may not accept the other inputs: it fails or does not end.
+        if host.run(&Command { timeout, ..command }).await?.exit != Exit::Success {
+            continue;
         }
-        if is_last || both.is_some() {
+        // It may also return NaN, for a mask that leaves nothing or for the square root of a negative number. If it
+        // always does, that is its result.
+        let is_accepted = is_finite(&alone)?;
+        both = Some((values, execution, alone));
+        if is_accepted {
             break;
         }
     }
     let second = [results, &twice].concat();
     let mut processes = vec![match &both {
-        Some((_, both)) => both.through(&caller.module, THRICE, &[&second[..], &third].concat()),
+        Some((_, both, _)) => both.through(&caller.module, THRICE, &[&second[..], &third].concat()),
         None => execution.through(&caller.module, TWICE, &second),
     }];
     if !once.is_empty() {
@@ -537,8 +539,9 @@ pub(super) async fn check(
             changed.push(number);
         }
     }
-    let other_values = both.map(|(values, _)| values);
-    Ok(Ok(LaterCalls { late, changed, other_values, with_others: other_values.map(|_| [alone, third]) }))
+    let (other_values, with_others) =
+        both.map_or_else(Default::default, |(values, _, alone)| (Some(values), Some([alone, third])));
+    Ok(Ok(LaterCalls { late, changed, other_values, with_others }))
 }
 
 #[cfg(test)]

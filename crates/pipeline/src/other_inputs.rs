@@ -7,7 +7,7 @@
 //! and a single zero becomes one. Sorted integers, which may be offsets, are rounded to even numbers and stay sorted.
 //! Inputs with equal elements don't get equal ones: those of input N begin with the Nth. The changed elements have no
 //! period: otherwise, rows whose length it divides would stay equal, and a function that computes only one of them
-//! would not be noticed.
+//! would not be noticed. A function that accepts none of these values gets the given ones in another order.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -26,22 +26,23 @@ pub(super) enum OtherValues {
     All,
     /// For functions that don't accept other integers or booleans.
     FloatingPoint,
+    /// The given values in another order, for functions that don't accept others: the square root of a difference, or a
+    /// text that begins with a certain token.
+    Reordered,
 }
 
-/// Inputs that differ from the given ones.
-#[derive(Debug)]
-pub(super) struct OtherInputs {
-    pub(super) inputs: Vec<InputArg>,
-    /// True if there are other inputs with fewer changes.
-    pub(super) has_less: bool,
+impl OtherValues {
+    /// Those with most changes first.
+    pub(super) const ALL: [Self; 4] = [Self::Signed, Self::All, Self::FloatingPoint, Self::Reordered];
 }
 
-/// Makes other inputs, and writes their files to `folder`. `None` if no different inputs can be made.
+/// Makes inputs that differ from the given ones, and writes their files to `folder`. `None` if there are none with these
+/// values, or if they would be those with more changes again.
 pub(super) fn made(
     inputs: &[InputArg],
     values: OtherValues,
     folder: &Path,
-) -> Result<Option<OtherInputs>, PipelineError> {
+) -> Result<Option<Vec<InputArg>>, PipelineError> {
     let mut made = Vec::new();
     let mut changed = Vec::new();
     for (number, input) in inputs.iter().enumerate() {
@@ -49,12 +50,12 @@ pub(super) fn made(
         changed.extend(other.as_ref().map(|(is_float, _)| *is_float));
         made.push(other.map_or_else(|| input.clone(), |(_, other)| other));
     }
-    let has_less = match values {
-        OtherValues::Signed => changed.contains(&true),
-        OtherValues::All => changed.contains(&true) && changed.contains(&false),
-        OtherValues::FloatingPoint => false,
+    let is_new = match values {
+        OtherValues::Signed | OtherValues::Reordered => !changed.is_empty(),
+        OtherValues::All => changed.contains(&true),
+        OtherValues::FloatingPoint => changed.contains(&true) && changed.len() < inputs.len(),
     };
-    Ok((!changed.is_empty()).then_some(OtherInputs { inputs: made, has_less }))
+    Ok(is_new.then_some(made))
 }
 
 /// Returns another input, and whether its elements are floating-point numbers. `None` if the input stays the same.
@@ -64,13 +65,13 @@ fn other(
     values: OtherValues,
     folder: &Path,
 ) -> Result<Option<(bool, InputArg)>, PipelineError> {
-    let (raw, dtype, mut bytes, at) = match input {
+    let (raw, dtype, row, mut bytes, at) = match input {
         InputArg::File(file) => {
             let bytes = fs::read(&file.path).map_err(PipelineError::io("read", &file.path))?;
             let Ok(tensor) = file.read(&bytes) else { return Ok(None) };
             // In `.npy` files and in raw files, the elements are at the end.
             let at = bytes.len().saturating_sub(tensor.len() * tensor.dtype().size());
-            (file.raw.clone(), tensor.dtype(), bytes, at)
+            (file.raw.clone(), tensor.dtype(), tensor.shape().last().copied(), bytes, at)
         }
         InputArg::Literal(text) => {
             let Some((raw, dtype, bytes)) = literal_elements(text) else {
@@ -78,10 +79,12 @@ fn other(
                     other_number(text, values).map(|(is_float, other)| (is_float, InputArg::Literal(other)))
                 );
             };
-            (Some(raw.to_owned()), dtype, bytes, 0)
+            let row = raw.rsplit('x').nth(1).and_then(|side| side.parse().ok());
+            (Some(raw.to_owned()), dtype, row, bytes, 0)
         }
     };
     let is_changed = match is_float(dtype) {
+        _ if values == OtherValues::Reordered => reorder(&mut bytes[at..], dtype.size(), row),
         true => change_floats(&mut bytes[at..], dtype, number, values == OtherValues::Signed),
         false => values != OtherValues::FloatingPoint && change_integers(&mut bytes[at..], dtype, number),
     };
@@ -89,13 +92,16 @@ fn other(
         return Ok(None);
     }
     let mut file = TensorFile { path: folder.to_owned(), raw };
-    file.path.push(format!("other-input{number}.{}", file.ending()));
+    file.path.push(format!("other{}-input{number}.{}", values as u8, file.ending()));
     fs::write(&file.path, bytes).map_err(PipelineError::io("write", &file.path))?;
     Ok(Some((is_float(dtype), InputArg::File(file))))
 }
 
 /// Returns another number for an argument that is not a tensor, and whether it is a floating-point number.
 fn other_number(text: &str, values: OtherValues) -> Option<(bool, String)> {
+    if values == OtherValues::Reordered {
+        return None;
+    }
     if let Ok(value) = text.parse::<i64>() {
         let other = if value == 0 { 1 } else { value - value.signum() };
         return (values != OtherValues::FloatingPoint).then(|| (false, other.to_string()));
@@ -122,6 +128,19 @@ fn reverse(elements: &mut [u8], size: usize, moved: usize) {
     if count > 0 {
         elements.rotate_left(moved % count * size);
     }
+}
+
+/// Reverses the elements of each row except the first and the last, or of all rows together if rows are too short.
+/// Returns whether an element changed.
+fn reorder(elements: &mut [u8], size: usize, row: Option<usize>) -> bool {
+    const LEAST: usize = 4;
+    let before = elements.to_vec();
+    let row = row.filter(|row| *row >= LEAST).map_or(elements.len(), |row| row * size);
+    for row in elements.chunks_mut(row.max(1)).filter(|row| row.len() >= LEAST * size) {
+        let inner = size..row.len() - size;
+        reverse(&mut row[inner], size, 0);
+    }
+    elements != before
 }
 
 /// Returns whether an element changed.
@@ -266,7 +285,8 @@ mod tests {
 
     fn of_one(text: &str) -> Vec<f64> {
         let folder = tempfile::tempdir().unwrap();
-        values(&made(&[literal(text)], OtherValues::All, folder.path()).unwrap().unwrap().inputs[0])
+        let made = |values| made(&[literal(text)], values, folder.path()).unwrap();
+        values(&made(OtherValues::All).or_else(|| made(OtherValues::Signed)).unwrap()[0])
     }
 
     #[test]
@@ -318,10 +338,9 @@ mod tests {
         let twice = [literal("4xf32=1 2 3 4"), literal("4xf32=1 2 3 4"), literal("4xi32=1 4 3 1")];
         let made = |values| made(&twice, values, folder.path()).unwrap().unwrap();
         let signed = made(OtherValues::Signed);
-        assert!(signed.has_less);
-        let found: Vec<Vec<f64>> = signed.inputs.iter().map(values).collect();
+        let found: Vec<Vec<f64>> = signed.iter().map(values).collect();
         assert_eq!(found, [[-1.0, -1.5, -0.5, 0.5], [-0.75, -1.0, -0.25, 2.0], [1.0, 1.0, 1.0, 3.0]]);
-        let all: Vec<Vec<f64>> = made(OtherValues::All).inputs.iter().map(values).collect();
+        let all: Vec<Vec<f64>> = made(OtherValues::All).iter().map(values).collect();
         assert_eq!(all, [[1.0, 1.5, 0.5, 0.5], [0.75, 1.0, 0.25, 2.0], [1.0, 1.0, 1.0, 3.0]]);
     }
 
@@ -338,22 +357,30 @@ mod tests {
         let inputs = [file("a", "3xf32", &floats), file("b", "2xsi16", &integers)];
         let other = |inputs: &[InputArg], values| made(inputs, values, folder.path()).unwrap();
         let all = other(&inputs, OtherValues::All).unwrap();
-        assert!(all.has_less);
-        assert_eq!(
-            (values(&all.inputs[0]), values(&all.inputs[1])),
-            (vec![-0.75, 0.0, 0.25], vec![0.0, 2.0])
-        );
+        assert_eq!((values(&all[0]), values(&all[1])), (vec![-0.75, 0.0, 0.25], vec![0.0, 2.0]));
         let floats = other(&inputs, OtherValues::FloatingPoint).unwrap();
-        assert_eq!((values(&floats.inputs[0]), &floats.inputs[1]), (vec![-0.75, 0.0, 0.25], &inputs[1]));
-        for alone in [&inputs[..1], &inputs[1..]] {
-            assert!(!other(alone, OtherValues::All).unwrap().has_less);
-        }
+        assert_eq!((values(&floats[0]), &floats[1]), (vec![-0.75, 0.0, 0.25], &inputs[1]));
+        // These would be the inputs that the function didn't accept.
+        assert!(other(&inputs[..1], OtherValues::FloatingPoint).is_none());
+        assert!(other(&inputs[1..], OtherValues::All).is_none());
         assert!(other(&inputs[1..], OtherValues::FloatingPoint).is_none());
-        assert!(other(&[literal("2xf8E4M3FN=1 2")], OtherValues::All).is_none());
+        assert!(other(&[literal("2xf8E4M3FN=1 2")], OtherValues::Signed).is_none());
         // A zero that is the only position stays.
         let position = [literal("3xf32=1"), literal("i32=0"), literal("0")];
-        assert!(other(&position, OtherValues::All).unwrap().has_less);
-        assert_eq!(other(&position, OtherValues::FloatingPoint).unwrap().inputs[1..], position[1..]);
+        assert_eq!(other(&position, OtherValues::FloatingPoint).unwrap()[1..], position[1..]);
+    }
+
+    #[test]
+    fn a_function_that_refuses_all_other_values_gets_the_given_ones_in_another_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let reordered = |text: &str| {
+            let made = made(&[literal(text)], OtherValues::Reordered, folder.path()).unwrap();
+            made.map(|inputs| values(&inputs[0]))
+        };
+        let texts = reordered("2x5xi64=[1 7 8 9 2][1 5 6 5 2]").unwrap();
+        assert_eq!(texts, [1.0, 9.0, 8.0, 7.0, 2.0, 1.0, 5.0, 6.0, 5.0, 2.0]);
+        assert_eq!(reordered("3x2xf32=[1 2][3 4][5 6]").unwrap(), [1.0, 5.0, 4.0, 3.0, 2.0, 6.0]);
+        assert!(["8xf32=1", "3xi32=1 2 3", "5"].iter().all(|text| reordered(text).is_none()));
     }
 
     #[test]
@@ -362,12 +389,8 @@ mod tests {
         let given = ["5", "0", "-3", "2.5", "-1.0", "0.0", "1e-3"].map(literal);
         let made = |values| made(&given, values, folder.path()).unwrap().unwrap();
         let all = ["4", "1", "-2", "1.25", "-0.5", "0.5", "0.0005"].map(literal);
-        assert_eq!(made(OtherValues::All).inputs, all);
-        assert_eq!(
-            (made(OtherValues::Signed).inputs, made(OtherValues::Signed).has_less),
-            (all.to_vec(), true)
-        );
-        let floats = made(OtherValues::FloatingPoint).inputs;
+        assert_eq!([made(OtherValues::All), made(OtherValues::Signed)], [all.to_vec(), all.to_vec()]);
+        let floats = made(OtherValues::FloatingPoint);
         assert_eq!((&floats[..3], &floats[3..]), (&given[..3], &all[3..]));
     }
 }
