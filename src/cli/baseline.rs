@@ -294,7 +294,8 @@ fn may_be_intended(reason: &QuarantineRecord) -> bool {
         QuarantineCause::Undecided => {
             // The reason of a row begins with its metric.
             let mut parts = reason.why.split(": ").take(2);
-            reason.why == store::STILL_RED || parts.any(|part| part == LintCode::WorkloadChanged.as_str())
+            let intended = [LintCode::WorkloadChanged, LintCode::FactChanged].map(LintCode::as_str);
+            reason.why == store::STILL_RED || parts.any(|part| intended.contains(&part))
         }
         QuarantineCause::Errored | QuarantineCause::Unverified | QuarantineCause::Incomplete => false,
     }

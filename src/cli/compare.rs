@@ -175,6 +175,7 @@ fn explain(code: &str, terminal: &Terminal) -> Result<ExitCode, CliError> {
     };
     let consequence = match lint.consequence() {
         Consequence::Note => "the finding is only reported; the verdict is not affected",
+        Consequence::NotGreen => "the row can't be green; a slowdown stays red",
         Consequence::Inconclusive if lint == LintCode::Quarantined => {
             "there is nothing to compare with: the row is missing"
         }

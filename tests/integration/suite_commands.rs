@@ -359,8 +359,21 @@ fn a_metric_that_does_not_count_still_shows_a_worse_result() {
     world.write("bench.sh", counted.clone());
     commit(&git2::Repository::open(world.work()).unwrap(), "rates");
     world.write("bench.sh", counted.replace("\"cycles\":100", "\"cycles\":140"));
-    world.run(["gate", "--base=HEAD"]).expect_code(11);
+    world.run(["gate", "--base=HEAD"]).expect_code(10);
+    // Facts of unknown meaning and losses below zero show it too.
     world.write("benchgate.toml", format!("{CONFIG}metrics = [\"latency\"]\n"));
+    let facts = |loss: &str, found: &str| {
+        BENCH.replace("\"time_unit\"", &format!("\"loss\":{loss},\"found\":{found},\"time_unit\""))
+    };
+    world.write("bench.sh", facts("-1.5", "50"));
+    commit(&git2::Repository::open(world.work()).unwrap(), "facts");
+    world.write("bench.sh", format!("{}# unchanged\n", facts("-1.5", "50")));
+    world.run(["gate", "--base=HEAD"]).expect_code(0);
+    for (loss, found, said) in [("-0.5", "50", "reported-problem"), ("-1.5", "1", "fact-changed")] {
+        world.write("bench.sh", facts(loss, found));
+        let outcome = world.run(["gate", "--base=HEAD"]).expect_code(11);
+        assert!(outcome.stdout.contains(said), "{}", outcome.said());
+    }
     // Text in place of base's number shows nothing.
     world.write("bench.sh", BENCH.replace("\"time_unit\"", "\"accuracy\":\"high\",\"time_unit\""));
     world.run(gate).expect_code(11);

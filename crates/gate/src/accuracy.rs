@@ -4,8 +4,8 @@
 //! pass.
 
 use benchgate_core::model::{
-    Benchmark, Better, Divergence, Lint, LintCode, Metric, MetricSeries, OutputCheck, Process, Quality, Run,
-    Series, VerifyCode,
+    Benchmark, Divergence, Lint, LintCode, Metric, MetricSeries, OutputCheck, Process, Quality, Run, Series,
+    VerifyCode,
 };
 use benchgate_core::numerics::{self, Tensor};
 use benchgate_stats::classical::{UMethod, mann_whitney};
@@ -156,7 +156,6 @@ pub fn quality_lints(
     rules: &Rules<'_>,
 ) -> Vec<Lint> {
     let mut found = changed_qualities(base, head, rules);
-    found.extend(changed_facts(base, oldest, head, rules));
     if let Some(oldest) = oldest.filter(|_| found.is_empty()) {
         // A metric that is newer than the oldest sessions shows nothing. Data that changed once were found then.
         let stated = oldest.metrics.iter().filter(|series| head.metric(&series.metric.name).is_some());
@@ -190,7 +189,9 @@ fn changed_qualities(base: &Benchmark, head: &Benchmark, rules: &Rules<'_>) -> V
 /// Returns whether a metric that is not judged shows that both sides did the same work, or did it equally well. A rate only
 /// does next to a time that is judged; on its own, it would be judged.
 pub fn is_check(metric: &Metric, is_timed: bool) -> bool {
-    is_timed && workload::is_rate(metric) || Quality::of_metric(metric).is_some()
+    is_timed && workload::is_rate(metric)
+        || Quality::of_metric(metric).is_some()
+        || metric.is_of_unknown_meaning()
 }
 
 fn lint(base: &Benchmark, head: &Benchmark, name: &str, quality: Quality) -> Option<Lint> {
@@ -240,7 +241,7 @@ fn lint(base: &Benchmark, head: &Benchmark, name: &str, quality: Quality) -> Opt
             Quality::Error | Quality::Similarity if !counted && head <= ROUNDING_ERROR => {
                 9.0 * base.max(EXACT)
             }
-            Quality::Error | Quality::Failures | Quality::Similarity => base,
+            Quality::Error | Quality::Failures | Quality::Similarity => base.max(0.0),
             Quality::Loss => OF_LOSS * base.abs(),
             Quality::Score | Quality::Checksum | Quality::Work => ROUNDING * base.abs(),
         };
@@ -263,35 +264,38 @@ fn lint(base: &Benchmark, head: &Benchmark, name: &str, quality: Quality) -> Opt
 /// Largest number of changed numbers to name.
 const MOST_NAMED: usize = 3;
 
-/// Returns the finding that numbers of unknown meaning are constant at base, in the oldest sessions too, and different in
-/// all values of head. Such a number is not noise: it is a fact about the program, and may state that the result is wrong.
-/// The policy decides about a metric that it names.
-fn changed_facts(
+/// Returns the finding that numbers of unknown meaning are constant at base, and that head's values are all different, or
+/// missing. Such a number is not noise: it is a fact about the program, and may state that the result is wrong. The policy
+/// decides about a metric that it names. `newest` are base's newest sessions, if there are several.
+pub fn changed_facts(
     base: &Benchmark,
-    oldest: Option<&Benchmark>,
+    newest: Option<&Benchmark>,
     head: &Benchmark,
     rules: &Rules<'_>,
 ) -> Option<Lint> {
-    let is_unknown = |metric: &&Metric| {
-        metric.better == Better::Unknown
-            && Metric::built_in(&metric.name).is_none()
-            && !Quality::may_differ(&metric.name)
-            && Quality::of_metric(metric).is_none()
-            && !rules.names(&head.name, metric)
+    let of_base = newest.unwrap_or(base);
+    let is_unknown = |series: &&MetricSeries| {
+        series.metric.is_of_unknown_meaning() && !rules.names(&head.name, &series.metric)
     };
-    let metrics = base.metrics.iter().map(|series| &series.metric).filter(is_unknown);
-    let mut changed = metrics.filter_map(|metric| {
-        let name = &metric.name;
-        let of_base = [Some(base), oldest].into_iter().flatten().filter_map(|side| side.metric(name));
-        let of_base: Vec<&MetricSeries> = of_base.collect();
-        let was: Vec<f64> = of_base.iter().flat_map(|series| values(series)).collect();
-        let now = values(head.metric(name)?);
-        let (first, last) = (*was.first()?, *now.last()?);
-        // A process may measure something once, and state it in each of its rows.
-        let processes: usize = of_base.iter().map(|series| series.series.processes()).sum();
-        let is_constant = processes > 1 && was.iter().all(|value| *value == first);
-        let is_changed = is_constant && !now.contains(&first) && !is_total([base, head], name);
-        is_changed.then(|| format!("`{name}` {} → {}", shown(first), shown(last)))
+    let mut changed = of_base.metrics.iter().filter(is_unknown).filter_map(|series| {
+        let name = &series.metric.name;
+        let was = values(series);
+        let first = *was.first()?;
+        // A process may measure something once, and state it in each of its rows. A measurement is never the same for long.
+        let least = if Quality::is_measurement(name) { ENOUGH_RANKED } else { 2 };
+        if series.series.processes() < least || was.iter().any(|value| *value != first) {
+            return None;
+        }
+        let Some(of_head) = head.metric(name) else { return Some(format!("`{name}` is missing")) };
+        if is_lost(of_base, head, name).is_some() {
+            return Some(format!("`{name}` is missing in some files"));
+        }
+        let now = values(of_head);
+        // The order in which numbers are added changes their sum.
+        let rounding = if first.fract() == 0.0 { 0.0 } else { SUMMATION * first.abs() };
+        let other = now.iter().find(|value| (*value - first).abs() > rounding)?;
+        let is_changed = !now.contains(&first) && !is_total([of_base, head], name);
+        is_changed.then(|| format!("`{name}` {first} → {other}"))
     });
     let named: Vec<String> = changed.by_ref().take(MOST_NAMED).collect();
     let more = changed.count();
@@ -301,6 +305,17 @@ fn changed_facts(
 
 /// Returns the finding that more sessions of head than of base lack a metric: these sessions may have failed.
 fn lost(base: &Benchmark, head: &Benchmark, name: &str, quality: Quality) -> Option<Lint> {
+    let (of_base, of_head, all) = is_lost(base, head, name)?;
+    // A checksum in a label is read as a number if it happens to have digits only.
+    let is_by_chance = quality == Quality::Checksum && of_base > 0;
+    (!is_by_chance).then(|| {
+        Lint::new(LintCode::ReportedProblem, format!("`{name}` is missing in {of_head} of {all} files"))
+    })
+}
+
+/// Returns how many sessions of base and of head lack a metric, and the number of head's sessions, if a larger share of
+/// head's lacks it.
+fn is_lost(base: &Benchmark, head: &Benchmark, name: &str) -> Option<(usize, usize, usize)> {
     let lacking = |side: &Benchmark| {
         let all = side.metrics.iter().filter_map(|series| series.series.sessions()).max()?;
         Some((all.saturating_sub(side.metric(name)?.series.sessions()?), all))
@@ -308,11 +323,7 @@ fn lost(base: &Benchmark, head: &Benchmark, name: &str, quality: Quality) -> Opt
     let ((of_base, all_of_base), (of_head, all)) = lacking(base).zip(lacking(head))?;
     // A metric that only one file has belongs to a result that was split into files.
     let is_split = all_of_base - of_base == 1 && all - of_head == 1;
-    // A checksum in a label is read as a number if it happens to have digits only.
-    let is_by_chance = quality == Quality::Checksum && of_base > 0;
-    (of_head * all_of_base > of_base * all && !is_split && !is_by_chance).then(|| {
-        Lint::new(LintCode::ReportedProblem, format!("`{name}` is missing in {of_head} of {all} files"))
-    })
+    (of_head * all_of_base > of_base * all && !is_split).then_some((of_base, of_head, all))
 }
 
 /// The least number of processes of each side whose qualities are compared by their ranks.
@@ -345,10 +356,9 @@ fn is_ranked_worse(
     (test.less < NOT_CHANCE).then_some(medians)
 }
 
-/// Returns whether a metric's values can be compared by their ratio. One below zero states at most how right a result is.
-pub fn has_ratio(base: &Benchmark, head: &MetricSeries) -> bool {
-    let sides = [Some(head), base.metric(&head.metric.name)];
-    sides.into_iter().flatten().flat_map(values).all(|value| value >= 0.0)
+/// Returns whether a metric's values have no ratio, because one is below zero: they state at most how right a result is.
+pub fn is_signed(series: &MetricSeries) -> bool {
+    series.metric.may_be_negative() && values(series).iter().any(|value| *value < 0.0)
 }
 
 fn values(series: &MetricSeries) -> Vec<f64> {
@@ -384,18 +394,25 @@ fn does_less(sides: [&Benchmark; 2], name: &str, values: [&[f64]; 2]) -> bool {
     is_total_less && is_clearly_less(values[0], values[1])
 }
 
-/// Returns whether a counter is the same for each iteration of both sides, so that it only shows how many there were.
+/// Returns whether a counter only shows how many iterations there were: it is the same for each iteration of both sides, or
+/// one number divided by them.
 fn is_total(sides: [&Benchmark; 2], name: &str) -> bool {
     let mut each = Vec::new();
     for series in sides.into_iter().filter_map(|side| side.metric(name)) {
         let Series::Processes(processes) = &series.series else { return false };
         for process in processes {
             let Some(iterations) = process.iterations else { return false };
-            each.extend(process.samples.iter().map(|value| value / iterations as f64));
+            each.extend(process.samples.iter().map(|value| (*value, iterations as f64)));
         }
     }
-    let Some(first) = each.first() else { return false };
-    each.iter().all(|value| (value / first - 1.0).abs() <= 1e-6)
+    let is_constant = |of: fn(f64, f64) -> f64| {
+        let mut all = each.iter().map(|(value, iterations)| of(*value, *iterations));
+        let first = all.next();
+        first.is_some_and(|first| all.all(|value| (value / first - 1.0).abs() <= 1e-6))
+    };
+    is_constant(|value, iterations| value / iterations)
+        || is_constant(|value, iterations| value * iterations)
+            && each.iter().any(|(_, iterations)| *iterations != each[0].1)
 }
 
 /// Returns a whole number, or another one with four digits.

@@ -468,7 +468,8 @@ fn decide_all(
 }
 
 fn withholds_green(lint: &Lint) -> bool {
-    matches!(lint.code, LintCode::TruncatedInput | LintCode::UnmatchedLimit)
+    let is_of_all = matches!(lint.code, LintCode::TruncatedInput | LintCode::UnmatchedLimit);
+    is_of_all || lint.code.consequence() == Consequence::NotGreen
 }
 
 /// Returns whether no waiver of a single metric covers a finding.

@@ -8,7 +8,7 @@ use benchgate_core::model::{
 use benchgate_stats::describe::lopsided;
 
 use super::series::Readings;
-use super::{context, copied, series};
+use super::{accuracy, context, copied, series};
 
 /// Excess of one side's share of disturbed processes over the other's, above which its result may have moved:
 /// the location of a row is robust and tolerates a quarter of bad values.
@@ -39,7 +39,8 @@ pub fn unfit(run: &Run) -> Vec<(Option<BenchmarkName>, Lint)> {
         let lints = benchmark.lints.iter().cloned().chain(alone).filter(|lint| forbids(lint));
         found.extend(lints.map(|lint| (Some(benchmark.name.clone()), lint)));
         // A series that can't be read can't be compared.
-        let unusable = benchmark.metrics.iter().filter_map(|series| series::read(series).err());
+        let metrics = benchmark.metrics.iter().filter(|series| !accuracy::is_signed(series));
+        let unusable = metrics.filter_map(|series| series::read(series).err());
         found.extend(unusable.map(|lint| (Some(benchmark.name.clone()), lint)));
     }
     found

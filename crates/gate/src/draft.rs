@@ -138,6 +138,8 @@ pub fn drafts(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_
     let oldest = session.history.as_ref().and_then(|sessions| sessions.oldest(name));
     asked.extend(accuracy::quality_lints(base, oldest, head, rules));
     asked.extend(disturbance::clocks(base, head));
+    let newest = session.history.as_ref().and_then(|sessions| sessions.newest(name));
+    asked.extend(accuracy::changed_facts(base, newest, head, rules));
     let disturbed =
         disturbance::of_row(base, head, Measured::new(session.together, session.history.is_some()));
     let untimed = untimed(pair, (base, head), session, rules);
@@ -145,7 +147,10 @@ pub fn drafts(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_
         |series: &MetricSeries| untimed.iter().any(|draft| draft.row.metric.as_ref() == Some(&series.metric));
     for series in head.metrics.iter().filter(|series| !is_untimed(series)) {
         let rule = rules.metric(name, &series.metric);
-        if !rule.fatal && !accuracy::has_ratio(base, series) {
+        // Its values were compared with base's above.
+        if !rule.fatal
+            && [Some(series), base.metric(&series.metric.name)].into_iter().flatten().any(accuracy::is_signed)
+        {
             continue;
         }
         let mut row = blank(name, pair, Verdict::Inconclusive, Reason::Open, false);

@@ -62,6 +62,8 @@ pub struct Sessions<'a> {
     best: HashMap<(&'a BenchmarkName, &'a str), &'a MetricSeries>,
     /// How right the results of the oldest sessions are.
     oldest: HashMap<&'a BenchmarkName, Benchmark>,
+    /// Numbers of unknown meaning in the newest sessions.
+    newest: HashMap<&'a BenchmarkName, Benchmark>,
     /// Common shifts, by metric name.
     common: BTreeMap<&'a str, Common>,
     /// Head's anchor, if any; costs are then ratios to it.
@@ -111,13 +113,19 @@ impl<'a> Sessions<'a> {
             Earlier::share_shifts(rows);
         }
         let oldest = oldest_qualities(sessions, head);
-        Self { rows, earlier, best, oldest, common, anchor: head.anchor.as_ref() }
+        let newest = joined(runs.iter().rev().copied(), Metric::is_of_unknown_meaning);
+        Self { rows, earlier, best, oldest, newest, common, anchor: head.anchor.as_ref() }
     }
 
     /// Returns a benchmark's metrics that state how right its result is, from the oldest sessions since the last
     /// acceptance.
     pub fn oldest(&self, name: &BenchmarkName) -> Option<&Benchmark> {
         self.oldest.get(name)
+    }
+
+    /// Returns a benchmark's metrics of unknown meaning, from the newest sessions.
+    pub fn newest(&self, name: &BenchmarkName) -> Option<&Benchmark> {
+        self.newest.get(name)
     }
 
     /// Returns the best stored value of an exact metric of head.
@@ -218,8 +226,8 @@ fn costs<'a>(
     rows
 }
 
-/// The number of the oldest sessions that show how right results were.
-const OLDEST: usize = 3;
+/// The number of sessions that show how right results were, or which facts a program states.
+const FEW: usize = 3;
 
 /// Joins the metrics that state how right results are, each from the oldest sessions that have it. The newest ones move
 /// along with results that get a little worse every night.
@@ -230,14 +238,22 @@ fn oldest_qualities<'a>(sessions: &StoredSessions<'a>, head: &Run) -> HashMap<&'
     let mut known = HashSet::new();
     let runs = days.into_iter().flat_map(|day| &day.runs).chain(sessions.good);
     let runs = runs.filter(|run| is_same_testbed(head, run) && known.insert(run.origin.label.as_str()));
-    let mut oldest: HashMap<&BenchmarkName, Benchmark> = HashMap::new();
+    joined(runs, |metric| Quality::of_metric(metric).is_some())
+}
+
+/// Joins the metrics that `is_wanted`, each from the first sessions that have it.
+fn joined<'a>(
+    runs: impl Iterator<Item = &'a Run>,
+    is_wanted: impl Fn(&Metric) -> bool,
+) -> HashMap<&'a BenchmarkName, Benchmark> {
+    let mut all: HashMap<&BenchmarkName, Benchmark> = HashMap::new();
     let mut counts: HashMap<(&BenchmarkName, &str), usize> = HashMap::new();
     for benchmark in runs.flat_map(|run| &run.benchmarks) {
-        let joined = oldest.entry(&benchmark.name).or_insert_with(|| Benchmark::new(benchmark.name.as_str()));
-        for series in benchmark.metrics.iter().filter(|series| Quality::of_metric(&series.metric).is_some()) {
+        let joined = all.entry(&benchmark.name).or_insert_with(|| Benchmark::new(benchmark.name.as_str()));
+        for series in benchmark.metrics.iter().filter(|series| is_wanted(&series.metric)) {
             let count = counts.entry((&benchmark.name, series.metric.name.as_ref())).or_default();
             *count += 1;
-            if *count > OLDEST {
+            if *count > FEW {
                 continue;
             }
             let known = joined.metrics.iter_mut().find(|known| known.metric == series.metric);
@@ -253,7 +269,7 @@ fn oldest_qualities<'a>(sessions: &StoredSessions<'a>, head: &Run) -> HashMap<&'
             }
         }
     }
-    oldest
+    all
 }
 
 /// Returns the best value in the sessions for every exact metric of head.

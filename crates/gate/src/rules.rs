@@ -8,6 +8,7 @@ use benchgate_core::model::{
     Benchmark, BenchmarkGlob, BenchmarkName, Better, Metric, Quality, RENAMED_FROM, Run, Verdict, is_date,
 };
 
+use super::accuracy::is_signed;
 use super::gradual::StoredSessions;
 use super::{
     ChangedReference, EarlierSessions, Expectation, Limit, MetricPolicy, NumericsTolerance, Override, Policy,
@@ -144,7 +145,10 @@ impl<'a> Rules<'a> {
     ) -> impl Iterator<Item = (&'a BenchmarkName, &'a str)> + use<'a> {
         let side = if base.metrics.is_empty() { head } else { base };
         let name = &side.name;
-        let metrics = || side.metrics.iter().map(|series| &series.metric);
+        let metrics = || {
+            let with_ratio = side.metrics.iter().filter(|series| !is_signed(series));
+            with_ratio.map(|series| &series.metric)
+        };
         // An artifact that only head states must not keep base's metrics from being judged.
         let is_judged = base.artifact.is_some()
             || metrics().any(|metric| metric.name == Metric::LATENCY.name || self.metric(name, metric).fatal);

@@ -80,7 +80,8 @@ fn unusable(value: f64, metric: &Metric) -> Option<Lint> {
         return Some(Lint::new(LintCode::Contradictory, format!("a value of {value:e} is not plausible")));
     }
     let bad = value < 0.0 || (value == 0.0 && !may_be_zero(metric));
-    bad.then(|| Lint::new(LintCode::ZeroTime, format!("a value is {value}")))
+    let ratio = if metric.may_be_negative() { ", which has no ratio to another" } else { "" };
+    bad.then(|| Lint::new(LintCode::ZeroTime, format!("a value is {value}{ratio}")))
 }
 
 /// Reads a series, or returns the reason why it can't be used.

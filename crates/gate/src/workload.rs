@@ -4,8 +4,8 @@
 //! items or bytes that the call processes.
 
 use benchgate_core::model::{
-    ARCHITECTURE, Benchmark, Lint, LintCode, Metric, MetricSeries, Process, Series, SideName, Summary, Unit,
-    Workload, is_in, name_words, words,
+    ARCHITECTURE, Benchmark, LABEL_WORDS, Lint, LintCode, Metric, MetricSeries, Process, Series, SideName,
+    Summary, Unit, Workload, excerpt, is_in, name_words, words,
 };
 use benchgate_stats::describe;
 
@@ -94,23 +94,37 @@ pub fn model_changed(base: &Benchmark, head: &Benchmark) -> bool {
 /// identify benchmarks by name and labels.
 fn other_axis(base: &Benchmark, head: &Benchmark) -> Option<Lint> {
     let axis = base.differing_preparation(head).or_else(|| base.differing_axis(head));
+    let axis = axis.or_else(|| other_label(base, head));
     let axis = axis.or_else(|| difference(base, head));
     let axis = axis.or_else(|| other_statistics(base, head)).or_else(|| empty_loop(base, head))?;
     Some(Lint::new(LintCode::WorkloadChanged, format!("the sides differ in {axis}")))
+}
+
+/// Returns the words that only one side's labels have: a program may say there that it did something else.
+fn other_label(base: &Benchmark, head: &Benchmark) -> Option<String> {
+    let words = |side: &Benchmark| side.labels.get(LABEL_WORDS).map(|words| excerpt(words, 80));
+    let [was, now] = [words(base), words(head)];
+    let shown = |words: Option<String>| words.unwrap_or_else(|| "none".to_owned());
+    (was.is_some() != now.is_some()).then(|| format!("{LABEL_WORDS}: {} / {}", shown(was), shown(now)))
 }
 
 /// Time of a call, in nanoseconds, that a few cycles take, and the factor by which base's must exceed it to show that
 /// a call did something.
 const EMPTY_CALL: (f64, f64) = (1.0, 20.0);
 
-/// Returns the difference if a call of base does something and one of head takes no longer than an empty loop: the
-/// compiler may have removed what was to be timed.
+/// Factor by which no change of the same work is faster.
+const SOMETHING_ELSE: f64 = 1000.0;
+
+/// Returns the difference if a call of base does something and one of head takes no longer than an empty loop, or almost no
+/// time in comparison: the compiler may have removed what was to be timed, or the program may not call it.
 fn empty_loop(base: &Benchmark, head: &Benchmark) -> Option<String> {
     let (empty, factor) = EMPTY_CALL;
     let time = |side: &Benchmark| Some(series::described(side.metric(&Metric::LATENCY.name)?)?.location);
     let (base, head) = time(base).zip(time(head))?;
-    (head < empty && base > factor * head.max(empty))
-        .then(|| format!("the work of a call: {base:.0} / {head:.2} ns, which an empty loop takes"))
+    let is_empty = head < empty && base > factor * head.max(empty);
+    let why = if is_empty { "which an empty loop takes" } else { "more than 1000 times faster" };
+    (is_empty || base > SOMETHING_ELSE * head)
+        .then(|| format!("the work of a call: {base:.0} / {head:.2} ns, {why}"))
 }
 
 /// Returns the difference between the statistics of which a metric's sides consist: a mean is not compared with a
@@ -281,8 +295,10 @@ fn is_rate_of_work(metric: &Metric) -> bool {
 /// Returns whether a metric is a rate, which shows the work of a call next to its time.
 pub fn is_rate(metric: &Metric) -> bool {
     let name = metric.name.to_ascii_lowercase().replace('-', "_");
+    const SHORT: &str = "fps qps rps tps iops gops mops throughput bandwidth";
     metric.unit == Unit::PerSecond
         || ["_per_second", "_per_sec", "/s", "/sec", "flops"].iter().any(|end| name.ends_with(end))
+        || name.rsplit('_').next().is_some_and(|last| is_in(SHORT, last))
 }
 
 /// The work of one call on one side, which is the same in all of its repetitions.

@@ -10,7 +10,9 @@ use serde::Deserialize;
 
 use benchgate_core::model::{Benchmark, Better, Lint, LintCode, Metric, Run, Stage, Unit};
 
-use super::build::{carried, direction, fail, has_room, own_metric, own_unit, processes, testbed};
+use super::build::{
+    carried, direction, direction_of_name, fail, has_room, own_metric, own_unit, processes, testbed,
+};
 use super::facts::{Field, footer, is_commit, problem, shared, state};
 use super::json::parse_stream;
 use super::logs::{crash, problems};
@@ -318,7 +320,11 @@ fn metric(unit: &str) -> Metric {
         return Metric::LATENCY;
     }
     // Go's testing package has these two units, in which less is better.
-    let better = if matches!(unit, "B/op" | "allocs/op") { Better::Lower } else { direction(unit) };
+    let better = match direction(unit) {
+        _ if unit == "B/op" => Better::Lower,
+        Better::Unknown => direction_of_name(unit),
+        known => known,
+    };
     own_metric(unit.to_owned(), Unit::parse(unit), better)
 }
 

@@ -82,17 +82,19 @@ pub(super) fn direction(unit: &str) -> Better {
     }
 }
 
-/// Words in the names of metrics that count costs.
+/// Last words in the names of metrics that count costs, and words that may follow: `allocs_per_iter`.
 const COSTS: &str =
     "alloc allocs allocations malloc mallocs misses faults instructions cycles dispatches spills";
+const OF_COSTS: &str = "per op ops iter iteration call byte element item";
 
 /// Returns which direction is better for a metric with this name. In a metric's name, `hr` or `min` does not
 /// stand for a unit of time.
 pub(super) fn direction_of_name(name: &str) -> Better {
-    let is_cost = || words(&name_words(name)).iter().any(|word| is_in(COSTS, word));
+    let lower = name_words(name);
+    let last = words(&lower).into_iter().rev().find(|word| !is_in(OF_COSTS, word));
     match direction(name) {
         _ if time_unit(name.trim()).is_some() => Better::Unknown,
-        Better::Unknown if is_cost() => Better::Lower,
+        Better::Unknown if last.is_some_and(|word| is_in(COSTS, word)) => Better::Lower,
         known => known,
     }
 }
@@ -115,11 +117,6 @@ pub(super) fn own_metric(name: impl Into<Cow<'static, str>>, unit: Unit, better:
     Metric { name: name.into(), unit, better, kind: MetricKind::Noisy }
 }
 
-/// Returns whether a value below zero can be right: a score or a loss can have one, but no ratio.
-fn may_be_negative(metric: &Metric) -> bool {
-    matches!(metric.unit, Unit::Count | Unit::Fraction | Unit::Other(_))
-}
-
 /// Adds the processes of a metric, each of which is a list of samples in the tool's unit; `scale` converts
 /// that unit to the metric's. A bad value is a lint: it forbids judging if it is a latency, and is a note
 /// otherwise.
@@ -133,7 +130,7 @@ pub(super) fn processes(benchmark: &mut Benchmark, metric: Metric, scale: f64, p
             let sample = sample * scale;
             if !sample.is_finite() {
                 not_finite += 1;
-            } else if sample < 0.0 && !may_be_negative(&metric) || sample == 0.0 && main {
+            } else if sample < 0.0 && !metric.may_be_negative() || sample == 0.0 && main {
                 zero += 1;
             } else {
                 good.push(sample);
@@ -187,7 +184,7 @@ pub(super) fn summary(benchmark: &mut Benchmark, metric: Metric, scale: f64, sum
     let centre = [summary.mean, summary.median];
     let spread = [summary.stddev, summary.q1, summary.q3, summary.min, summary.max];
     let finite = centre.iter().chain(&spread).flatten().all(|value| value.is_finite());
-    let positive = may_be_negative(&metric)
+    let positive = metric.may_be_negative()
         || centre.iter().flatten().all(|&value| value > 0.0 || (value == 0.0 && !main))
             && spread.iter().flatten().all(|&value| value >= 0.0);
     let code = match (main, finite, positive) {

@@ -448,7 +448,7 @@ pub(super) fn is_verdict(name: &str, value: &str) -> bool {
 
 /// Returns whether a field states the compiler, its flags, or the version of a program, which may be the change itself,
 /// unlike versions of the machine.
-pub(super) fn is_version(name: &str) -> bool {
+fn is_version(name: &str) -> bool {
     let lower = name_words(name);
     let words = words(&lower);
     let any = |known: &str| words.iter().any(|word| is_in(known, word));

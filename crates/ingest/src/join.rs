@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use benchgate_core::model::{
-    Benchmark, BenchmarkName, Lint, LintCode, Metric, MetricSeries, Outcome, Process, Quality, Run, Series,
-    Summary, Verification, VerifyCode, excerpt,
+    Benchmark, BenchmarkName, LABEL_WORDS, Lint, LintCode, Metric, MetricSeries, Outcome, Process, Quality,
+    Run, Series, Summary, Verification, VerifyCode, excerpt,
 };
 use benchgate_stats::describe;
 
@@ -313,8 +313,6 @@ fn add_lint(lints: &mut Vec<Lint>, lint: Lint) {
     }
 }
 
-/// Label with the words in the labels of a Google Benchmark program, which must be equal on both sides.
-pub(super) const LABEL_WORDS: &str = "label words";
 /// Its value if the rows of a side have different labels.
 pub(super) const SEVERAL_LABELS: &str = "several";
 

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use benchgate_core::model::{
     Benchmark, BenchmarkName, ENVIRONMENT, Lint, LintCode, Metric, MetricSeries, Outcome, Process, Run,
-    Series, Stage, excerpt, words,
+    Series, Stage, excerpt, is_in, words,
 };
 
 use super::build::{carried, fail, has_room, time_unit};
@@ -118,7 +118,7 @@ fn header(line: &str) -> Option<Result<LatencyColumns, String>> {
         time,
         axes: others
             .iter()
-            .filter(|(_, cell)| is_axis(&words(cell)) && !facts::is_version(cell))
+            .filter(|(_, cell)| is_axis(&words(cell)) && !is_tool_version(cell))
             .cloned()
             .collect(),
         others,
@@ -126,6 +126,16 @@ fn header(line: &str) -> Option<Result<LatencyColumns, String>> {
         scale,
         statistic: (best > 0).then(|| cells[time].clone()),
     }))
+}
+
+/// Programs whose version is part of the environment. The version of a model or of data tells experiments apart.
+const TOOLS: &str = "compiler toolchain framework runtime iree torch pytorch xla jax onnx onnxruntime ort tensorrt tvm triton llvm \
+    clang gcc cuda rocm python numpy";
+
+fn is_tool_version(name: &str) -> bool {
+    let words = words(name);
+    let is_known = |word: &&str| matches!(*word, "version") || is_in(TOOLS, word);
+    words.len() > 1 && words.contains(&"version") && words.iter().all(is_known)
 }
 
 /// Returns how well a time column states the typical time of its row; 0 is best. Two columns of the same rank
@@ -242,7 +252,7 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
                 rows.verdicts.entry(name.clone()).or_default().insert(value.to_owned());
             }
             let Benchmark { labels, lints, .. } = &mut rows.benchmark;
-            if facts::is_version(name) {
+            if is_tool_version(name) {
                 let known = labels.entry(format!("{ENVIRONMENT}{name}")).or_insert_with(|| value.to_owned());
                 let other =
                     Lint::new(LintCode::SeveralPrograms, format!("`{name}` is not the same in all rows"));

@@ -15,6 +15,9 @@ use super::join::ByName;
 use super::json::parse;
 use super::{LineFault, line_fault};
 
+/// Largest error of a printed number, as a share.
+const ROUNDING: f64 = 1e-9;
+
 #[derive(Deserialize)]
 struct NvbenchFile {
     #[serde(default)]
@@ -207,7 +210,10 @@ fn benchmark(entry: &str, state: &State, devices: &HashMap<i64, &str>) -> Benchm
     ];
     for (tags, name, scale, unit, better) in side {
         if let Some(mean) = tags.iter().find_map(|tag| value(tag)) {
-            let stated = Summary { mean: Some(mean), ..Summary::default() };
+            // The tool computes rates from the mean time, so only the last digit is rounded.
+            let is_exact = unit == Unit::PerSecond && mean > 0.0;
+            let interval = is_exact.then(|| (mean * (1.0 - ROUNDING), mean * (1.0 + ROUNDING)));
+            let stated = Summary { mean: Some(mean), interval, ..Summary::default() };
             summary(&mut benchmark, own_metric(name, unit, better), scale, stated);
         }
     }

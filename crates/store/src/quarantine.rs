@@ -66,7 +66,9 @@ pub(super) fn reasons(
         for (benchmark, lint) in unfit {
             let cause = match lint.code.consequence() {
                 Consequence::Error => QuarantineCause::Errored,
-                Consequence::Inconclusive | Consequence::Note => QuarantineCause::Undecided,
+                Consequence::Inconclusive | Consequence::NotGreen | Consequence::Note => {
+                    QuarantineCause::Undecided
+                }
             };
             let benchmark = benchmark.as_ref().map(BenchmarkName::as_str);
             found.add(cause, benchmark, &format!("{}: {}", lint.code, lint.detail));

@@ -75,16 +75,16 @@ fn a_policy_can_leave_a_benchmark_without_a_gating_metric() {
 }
 
 #[test]
-fn a_benchmark_whose_base_has_no_measure_at_all_is_missing_one() {
+fn a_benchmark_whose_base_has_no_measure_at_all_is_an_error() {
     let timed = |value: f64| json!({"latency": {"value": value}});
     let measured = |other: serde_json::Value| json!({"time": timed(1.0), "other": other}).to_string();
     let world = World::new();
-    world.write("base.json", measured(json!({"widgets": {"value": 0.97}})));
-    world.write("head.json", measured(json!({"widgets": {"value": 0.97}, "latency": {"value": 5.0}})));
+    world.write("base.json", measured(json!({})));
+    world.write("head.json", measured(json!({"latency": {"value": 5.0}})));
     let args = ["compare", "base.json", "head.json", "--between-cv", "0.1%", "--format", "json"];
     let json = world.run(args).json();
     let row = json["rows"].as_array().unwrap().iter().find(|row| row["benchmark"] == "other").unwrap();
-    assert_eq!((row["verdict"].as_str(), row["fatal"].as_bool()), (Some("missing"), Some(true)), "{row}");
+    assert_eq!((row["verdict"].as_str(), row["fatal"].as_bool()), (Some("error"), Some(true)), "{row}");
 }
 
 #[test]

@@ -166,6 +166,38 @@ fn a_number_of_unknown_meaning_that_head_changed_is_not_green_until_the_policy_n
     let outcome = compared(&["head"]).expect_code(11);
     assert!(outcome.stdout.contains("`retries` 0 → 500"), "{}", outcome.said());
     compared(&["head", "--policy", "named.toml"]).expect_code(0);
+    // It must not hide that head is slower.
+    for file in 0..3 {
+        let mut slow: Value = serde_json::from_str(&google(Some(("retries", 500.0)), 5 * file + 9)).unwrap();
+        for row in slow["benchmarks"].as_array_mut().unwrap() {
+            row["real_time"] = Value::from(1.5 * row["real_time"].as_f64().unwrap());
+        }
+        world.write(&format!("slow/{file}.json"), slow.to_string());
+    }
+    compared(&["slow"]).expect_code(10);
+}
+
+/// The order of additions, the number of iterations, a device and a compiler's choice are no other results.
+#[test]
+fn a_number_that_may_differ_between_equal_programs_changes_nothing() {
+    let numbers = [
+        ("sum", 1234.56, 1234.58),
+        ("tile_size", 64.0, 128.0),
+        ("build", 1841.0, 1842.0),
+        ("allocs_per_iter", 12.0, 10.0),
+        ("memory_mb", 100.5, 90.5),
+        ("gpu_index", 0.0, 1.0),
+    ];
+    for (name, base, head) in numbers {
+        let world = World::new();
+        for (offset, (side, value)) in [("base", base), ("head", head)].into_iter().enumerate() {
+            for file in 0..3 {
+                let document = google(Some((name, value)), 5 * file + offset);
+                world.write(&format!("{side}/{file}.json"), document);
+            }
+        }
+        world.run(["compare", "base", "head", "--between-cv", "0.1%", "--fail-on", FAIL_ON]).expect_code(0);
+    }
 }
 
 #[test]
@@ -176,6 +208,12 @@ fn no_label_whose_numbers_head_changed_is_green() {
         ["verdicts=0,93", "verdicts=0,41"],
         ["share=93%", "share=41%"],
         ["fp32 result=1.5 tile 64x64", "fp32 result=0 tile 64x64"],
+        ["fp32 (sum=1234)", "fp32 (sum=99)"],
+        ["a:sum = 1,234,567", "a:sum = 9,999,999"],
+        ["sum=0x1a2b", "sum=0x1a2c"],
+        ["sum=-1234", "sum=99"],
+        ["sum=1234", "sum="],
+        ["", "cpu fallback"],
     ] {
         let world = World::new();
         for (offset, (side, label)) in
@@ -193,7 +231,8 @@ fn no_label_whose_numbers_head_changed_is_green() {
             |head: &str| world.run(["compare", "base", head, "--between-cv", "0.1%", "--fail-on", FAIL_ON]);
         compared("same").expect_code(0);
         let outcome = compared("head").expect_code(11);
-        assert!(outcome.stdout.contains("fact-changed"), "{}", outcome.said());
+        let found = ["fact-changed", "workload-changed"];
+        assert!(found.iter().any(|code| outcome.stdout.contains(code)), "{}", outcome.said());
     }
 }
 

@@ -235,6 +235,22 @@ fn work_that_head_moves_before_the_measured_process_is_never_green() {
 }
 
 #[test]
+fn a_command_timed_as_a_whole_that_prints_another_text_did_something_else() {
+    let config = CONFIG.replace("\ntimeout", "\nformat = \"whole\"\ntimeout");
+    let text = |error: &str, more: &str| format!("echo \"max error: {error} in $0, v1.2, 3f2a9bc1 {more}\"");
+    let change = Change::new(&text("1.2e-07", ""), &config);
+    let found = |body: &str| {
+        change.bench(body);
+        let outcome = change.strictly();
+        assert!(outcome.stdout.contains("\"micro\""), "{}", outcome.said());
+        outcome.stdout.contains("standard output: ")
+    };
+    assert!(!found(&format!("{}; true", text("1.2e-07", ""))));
+    assert!(!found(&text("1.2e-07", "$$")), "a number that each process prints anew is not compared");
+    assert!(found(&text("3.4e+02", "")));
+}
+
+#[test]
 fn a_head_whose_processes_report_a_problem_on_stderr_is_never_green() {
     let change = Change::new("rows", CONFIG);
     for line in ["Segmentation fault (core dumped)", "ERROR: outputs do not match the reference"] {

@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 pub enum Consequence {
     /// Only reported.
     Note,
+    /// The row can't be green, but red.
+    NotGreen,
     /// The row can't be green or red.
     Inconclusive,
     /// The row can't be judged at all.
@@ -270,7 +272,7 @@ lint_codes! {
         "The two sides were measured with different inputs, devices or runtime settings, so they did different work.",
         "Change inputs, devices and runtime flags in a separate commit and accept that commit with a waiver, \
         or rename the model or target. Later changes are then compared with the new settings.";
-    FactChanged "fact-changed" Inconclusive Benchmark,
+    FactChanged "fact-changed" NotGreen Benchmark,
         "A number of unknown meaning is constant at base and different in all of head's results, which may state that head did \
         something else or that its result is wrong.",
         "If head is right, name the metric in base's policy, `[gate.metric.NAME]`: with `better = \"lower\"` or `\"higher\"` it is \

@@ -232,6 +232,19 @@ impl Metric {
         self.unit == other.unit && self.better.worse() == other.better.worse()
     }
 
+    /// Returns whether a value below zero can be right: a score or a loss can have one, but no ratio.
+    pub const fn may_be_negative(&self) -> bool {
+        matches!(self.unit, Unit::Count | Unit::Fraction | Unit::Other(_))
+    }
+
+    /// Returns whether the metric's name and unit say neither which direction is better nor that it is a measurement.
+    pub fn is_of_unknown_meaning(&self) -> bool {
+        self.better == Better::Unknown
+            && Self::built_in(&self.name).is_none()
+            && !Quality::may_differ(&self.name)
+            && Quality::of_metric(self).is_none()
+    }
+
     /// Returns whether the metric is the compiler's duration, which depends on the compiler's own code and is
     /// not a property of the compiled program.
     pub fn is_compile_time(&self) -> bool {
@@ -310,7 +323,7 @@ const SCORES: &str = "accuracy score scores psnr snr sqnr sdr sisdr sisnr f1 ble
     loglikelihood logprob mmlu gsm8k hellaswag humaneval winogrande truthfulqa mbpp allclose converged";
 const CHECKSUMS: &str = "checksum checksums crc crc32 crc64 digest md5 sha1 sha256";
 
-/// Names of numbers that determine how much work is done, between bars. `size`, `bytes`, `count`, `nodes`, `ops`, `steps`, `calls`,
+/// Names of numbers that determine how much work is done, separated by `|`. `size`, `bytes`, `count`, `nodes`, `ops`, `steps`, `calls`,
 /// `flops`, `depth`, `queries`, `messages`, `blocks` and `nnz` are missing, because they also name results that an
 /// improvement makes smaller: the nodes that a search visits, the operations after a fusion.
 const WORK: &str = "n|items|item|elements|element|elems|pixels|input size|problem size|tolerance|threshold|batch|\
@@ -340,7 +353,11 @@ const MEASURED: &str = "standard time latency duration elapsed runtime std stdde
 const SETTINGS: &str =
     "scale size threshold tolerance tol bound bounds limit mode type function weight length seed";
 /// Words in the names of numbers that tell runs and builds apart.
-const IDENTITIES: &str = "run build version revision commit seed pid id number date day timestamp";
+const IDENTITIES: &str = "run build version v revision rev commit git sha seed pid id number date day timestamp job port gpu cpu cuda \
+    hip rocm vulkan device index core iter iters iterations repeat repeats repetitions reps rounds samples warmup";
+/// Words for what a compiler chooses, also the memory that its code needs.
+const CHOICES: &str =
+    "tile tiles tiling unroll unrolled regs registers vgprs sgprs smem lds grid warps waves stages heap used";
 const UNITS: &str = "ps ns us ms s sec secs second seconds kb mb gb kib mib gib bytes";
 
 impl Quality {
@@ -376,12 +393,21 @@ impl Quality {
         }
     }
 
-    /// Returns whether a name states that the number may differ between two runs that did the same: a measurement, such as
-    /// that of memory or a time, or the number of a build.
-    pub fn may_differ(name: &str) -> bool {
+    /// Returns whether a name states that the number is a measurement, such as that of memory or a time.
+    pub fn is_measurement(name: &str) -> bool {
+        is_measured(&words(&name_words(name)))
+    }
+
+    /// Returns whether a name states that the number may be another one although the program does the same: it identifies
+    /// a run, a build or a device, counts what the tool repeats, or states what a compiler chose.
+    fn may_differ(name: &str) -> bool {
         let name = name_words(name);
         let words = words(&name);
-        is_measured(&words) || words.iter().all(|word| is_in(IDENTITIES, word))
+        let is_percentile =
+            |word: &str| word.strip_prefix('p').is_some_and(|rank| rank.parse::<u16>().is_ok());
+        let is_identity = |word: &&str| is_in(IDENTITIES, word);
+        !words.is_empty() && words.iter().all(is_identity)
+            || words.iter().any(|word| is_in(CHOICES, word) || is_percentile(word))
     }
 
     fn of_new_name(name: &str) -> Option<Self> {

@@ -19,4 +19,4 @@ pub use parameters::{ArchiveError, ParameterFill, WeightArchive};
 pub use random::{IntegerFlaw, RandomTensor};
 pub use tensor::{DType, ShapeError, Tensor};
 pub use tolerance::NumericsTolerance;
-pub use verify::{against_base, vacuous, vacuous_base, verify, with_other_inputs};
+pub use verify::{against_base, equal_rows, vacuous, vacuous_base, verify, with_other_inputs};

@@ -143,6 +143,16 @@ pub fn vacuous(reference: &Tensor, tolerances: &[NumericsTolerance]) -> Option<S
     one_number()
 }
 
+/// Returns why agreement proves little if all rows of an output are equal: it agrees even if only one of them is computed.
+pub fn equal_rows(output: &Tensor) -> Option<String> {
+    let count = output.shape().iter().copied().find(|side| *side > 1)?;
+    let values = output.to_f64();
+    let row = values.len() / count;
+    let are_equal = row > 1 && values.chunks(row).all(|other| other == &values[..row]);
+    are_equal
+        .then(|| format!("its {count} rows are equal, so it would agree if only one of them were computed"))
+}
+
 fn nan(output: &Tensor) -> Option<String> {
     let is_nan = !output.is_empty() && output.to_f64().iter().all(|value| value.is_nan());
     is_nan.then(|| "every element is NaN".to_owned())

@@ -130,9 +130,8 @@ pub(super) fn unusable_counter(value: f64) -> Option<&'static str> {
 const NOT_FINITE: &str = "NaN or infinite";
 
 /// Returns the finding that a counter is not a number. It doesn't count if base has the same finding.
-pub(super) fn reported_counter(name: &str, unusable: &str) -> Option<Lint> {
-    let problem = || Lint::new(LintCode::ReportedProblem, format!("`{name}` is {unusable}"));
-    (unusable == NOT_FINITE).then(problem)
+pub(super) fn reported_counter(name: &str, unusable: &str) -> Lint {
+    Lint::new(LintCode::ReportedProblem, format!("`{name}` is {unusable}"))
 }
 
 /// Name that Google Benchmark prints for [`Metric::THROUGHPUT`].

@@ -6,11 +6,13 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use benchgate_core::model::{Benchmark, Lint, LintCode, Quality, excerpt, is_axis, is_in, name_words, words};
+use benchgate_core::model::{
+    Benchmark, LABEL_WORDS, Lint, LintCode, Metric, Quality, excerpt, is_axis, is_in, name_words, words,
+};
 
 use super::super::build::time_unit;
 use super::super::facts::{self, Field, is_place, number, state};
-use super::super::join::{LABEL_WORDS, SEVERAL_LABELS};
+use super::super::join::SEVERAL_LABELS;
 use super::super::{document, logs::stated_problem};
 
 /// The labels of one benchmark's rows.
@@ -31,7 +33,9 @@ impl Labels {
         }
         self.problem = self.problem.take().or_else(|| problem(&label));
         for (name, value) in numbers(&label) {
-            self.numbers.entry(name).or_default().push(value);
+            if self.numbers.len() < MOST_NAMES || self.numbers.contains_key(&name) {
+                self.numbers.entry(name).or_default().push(value);
+            }
         }
         let words = fixed_words(&label);
         let is_other = self.words.as_ref().is_some_and(|known| *known != words);
@@ -160,30 +164,46 @@ fn quality(label: &str) -> Vec<(String, f64)> {
     (0..texts.len()).filter_map(stated).collect()
 }
 
-/// Largest number of numbers to read from a label.
-const MOST_NUMBERS: usize = 16;
+/// Largest number of numbers to read from a label, and of names of numbers in all labels of a benchmark.
+const MOST_NUMBERS: usize = 32;
+const MOST_NAMES: usize = 64;
 
 /// Returns the numbers of [`quality`] and those of other pairs (`sum=1234`, `right: 93/100`), whose meaning is unknown. Those
 /// with a unit are measurements.
 fn numbers(label: &str) -> Vec<(String, f64)> {
     let mut found = quality(label);
-    // A comma between two digits is a decimal one.
+    // A comma between two digits is a decimal one, or separates thousands. All runs write it alike.
     let bytes = label.as_bytes();
     let is_digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
     let is_decimal = |at: usize| bytes[at] == b',' && at > 0 && is_digit(at - 1) && is_digit(at + 1);
-    let label: String = label.char_indices().map(|(at, c)| if is_decimal(at) { '.' } else { c }).collect();
+    let label: String = label
+        .char_indices()
+        .filter(|(at, _)| !is_decimal(*at))
+        .map(|(_, c)| c)
+        .collect::<String>()
+        .replace(" = ", "=");
+    let one = |text: &str| match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).ok().map(|value| value as f64),
+        None => number(text),
+    };
     let value = |text: &str| match text.split_once('/') {
         Some((part, all)) => Some(number(part)? / number(all)?),
-        None => number(text),
+        None => one(text.trim_end_matches(['!', '.'])),
     };
     for (name, text, next) in pairs(&label) {
         let is_measured = next.is_some_and(|unit| time_unit(unit).is_some() || is_unit(unit));
-        let is_known =
-            found.len() == MOST_NUMBERS || found.iter().any(|(known, _)| *known == name.to_lowercase());
-        if let Some(value) = value(text).filter(|value| !is_measured && !is_known && value.is_finite()) {
-            found.push((name.to_lowercase(), value));
+        // The last of `a:sum=1234`.
+        let (name, text) = text.rsplit_once(['=', ':']).map_or((name, text), |(inner, text)| (inner, text));
+        let name = name.to_lowercase();
+        let is_named = name.contains(|c: char| c.is_alphabetic()) || !name.is_ascii();
+        let is_known = found.iter().any(|(known, _)| *known == name);
+        if found.len() >= MOST_NUMBERS || is_measured || is_known || !is_named {
+            continue;
         }
+        found.extend(value(text).filter(|value| value.is_finite()).map(|value| (name, value)));
     }
+    // benchgate defines what its own names mean.
+    found.retain(|(name, _)| Metric::built_in(name).is_none());
     found
 }
 
@@ -219,7 +239,8 @@ fn problem(label: &str) -> Option<Lint> {
 
 /// Returns the names and values in a label, of `name=value` and `name: value`, with the word after each.
 fn pairs(label: &str) -> impl Iterator<Item = (&str, &str, Option<&str>)> {
-    let texts: Vec<&str> = label.split([' ', ',', ';', '|']).filter(|text| !text.is_empty()).collect();
+    let separators = [' ', ',', ';', '|', '(', ')', '[', ']', '{', '}', '"', '\''];
+    let texts: Vec<&str> = label.split(separators).filter(|text| !text.is_empty()).collect();
     (0..texts.len()).filter_map(move |at| match texts[at].split_once(['=', ':']) {
         Some((name, "")) if !name.is_empty() => Some((name, *texts.get(at + 1)?, texts.get(at + 2).copied())),
         Some((name, value)) if !name.is_empty() => Some((name, value, texts.get(at + 1).copied())),

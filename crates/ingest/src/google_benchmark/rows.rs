@@ -565,7 +565,7 @@ impl Family {
                 lint(LintCode::DroppedMetric, format!("{}: a value is {what}", counter.name));
             }
         }
-        lints.extend(self.counters.iter().filter_map(|it| reported_counter(&it.name, it.unusable?)));
+        lints.extend(self.counters.iter().filter_map(|it| Some(reported_counter(&it.name, it.unusable?))));
         let mut lint = |code, detail: String| lints.push(Lint::new(code, detail));
         if self.real.len() == 1 && rows == 1 {
             lint(LintCode::SingleRepetition, "one repetition".to_owned());

@@ -70,7 +70,7 @@ fn push_if_sound(benchmark: &mut Benchmark, metric: Metric, summaries: Vec<Summa
         Some(what) => {
             let detail = format!("{}: a value is {what}", metric.name);
             benchmark.lints.push(Lint::new(LintCode::DroppedMetric, detail));
-            benchmark.lints.extend(reported_counter(&metric.name, what));
+            benchmark.lints.push(reported_counter(&metric.name, what));
         }
     }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use benchgate_config::{CommandLine, OutputReading};
 use benchgate_core::model::{
     Benchmark, Consequence, Context, Lint, LintCode, Metric, MetricSeries, Outcome, SILENT, STANDARD_OUTPUT,
-    Series, Stage, Unit,
+    Series, Stage, Unit, digest_of, excerpt,
 };
 use benchgate_core::record::{MOST_RESULT_BYTES, OutcomeRecord, SampleMap};
 use benchgate_host::files;
@@ -141,6 +141,28 @@ fn unread(command: &PreparedCommand, finished: &Finished, bytes: &[u8]) -> Resul
     Ok(output)
 }
 
+/// Returns what a process printed, without the words that are not the same on both sides, or in any two runs, although the
+/// program does the same: paths, versions and hashes. A program that failed without an error may print nothing, or another
+/// text than base's.
+fn said(printed: &str) -> String {
+    const LONGEST: usize = 60;
+    let is_kept = |word: &&str| {
+        let bare = word.trim_matches(|c: char| !c.is_alphanumeric());
+        let is_hash = bare.len() > 6 && bare.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let is_version = bare.split('.').count() > 2
+            || bare.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+        !word.contains(['/', '\\'])
+            && !(is_hash && bare.bytes().any(|byte| byte.is_ascii_alphabetic()))
+            && !is_version
+    };
+    let words: Vec<&str> = printed.split_whitespace().filter(is_kept).collect();
+    match words.join(" ") {
+        _ if printed.trim_ascii().is_empty() => SILENT.to_owned(),
+        text if text.chars().count() <= LONGEST => text,
+        text => format!("{} (SHA-256 {})", excerpt(&text, LONGEST), &digest_of([&text])[..12]),
+    }
+}
+
 /// Treats the process itself as one benchmark.
 fn whole(command: &PreparedCommand, finished: &Finished) -> Result<CommandOutput, String> {
     if finished.leftovers > 0 {
@@ -157,9 +179,7 @@ fn whole(command: &PreparedCommand, finished: &Finished) -> Result<CommandOutput
     if busy > 0.0 {
         samples.insert(Metric::CPU_TIME.name.into_owned(), vec![busy]);
     }
-    // A program that failed without an error prints nothing, and base's text shows that it should print something.
-    let is_silent = finished.stdout.trim_ascii().is_empty();
-    let said = (STANDARD_OUTPUT.to_owned(), if is_silent { SILENT } else { "text" }.to_owned());
+    let said = (STANDARD_OUTPUT.to_owned(), said(&String::from_utf8_lossy(&finished.stdout)));
     // `pair --whole` says that the output doesn't matter.
     let is_ignored = command.rows == CommandRows::AsPrinted && command.spec.reading == OutputReading::Whole;
     let row = PrintedRow {
@@ -267,7 +287,9 @@ fn add_metric(series: &MetricSeries, metrics: &mut Vec<Metric>, row: &mut Printe
         }
     };
     let is_time = metric.unit == Unit::Nanoseconds;
-    let unusable = |value: &&f64| !value.is_finite() || **value < 0.0 || (is_time && **value == 0.0);
+    let unusable = |value: &&f64| {
+        !value.is_finite() || **value < 0.0 && !metric.may_be_negative() || is_time && **value == 0.0
+    };
     if let Some(value) = values.iter().find(unusable) {
         return Err(format!("{name} is {value}"));
     }

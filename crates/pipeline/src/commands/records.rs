@@ -4,7 +4,9 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use benchgate_core::model::{BenchmarkName, Lint, LintCode, Metric, Outcome, SideName, Stage};
+use benchgate_core::model::{
+    ANY_TEXT, BenchmarkName, Lint, LintCode, Metric, Outcome, STANDARD_OUTPUT, SideName, Stage,
+};
 use benchgate_core::record::{BenchmarkRecord, OutcomeRecord, ProcessRecord, StageRecord, StageStatus};
 
 use super::super::journal::{Journal, JournalEntry};
@@ -153,10 +155,17 @@ fn record(
         (None, Some(_)) => failed("some processes of the command skipped this benchmark".to_owned()),
         (None, None) => Outcome::Ok,
     };
-    let first = processes_of_side.iter().find_map(|process| process.rows.get(name));
+    let mut rows = processes_of_side.iter().filter_map(|process| process.rows.get(name));
+    let mut labels = rows.next().map(|row| row.labels.clone()).unwrap_or_default();
+    // A text that is another one in each process states a time, and is not compared.
+    if let Some(said) = labels.get_mut(STANDARD_OUTPUT)
+        && rows.any(|row| row.labels.get(STANDARD_OUTPUT) != Some(said))
+    {
+        ANY_TEXT.clone_into(said);
+    }
     BenchmarkRecord {
         name: name.to_owned(),
-        labels: first.map(|row| row.labels.clone()).unwrap_or_default(),
+        labels,
         outcome: OutcomeRecord::from(&outcome),
         artifact: None,
         stages: Vec::new(),

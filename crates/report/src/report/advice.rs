@@ -34,7 +34,9 @@ pub(super) fn lints(comparison: &Comparison) -> Vec<LintGroup> {
     let some_open = comparison.rows.iter().any(is_open);
     let mut add = |row: Option<&Row>, code: LintCode, detail: &str| {
         let consequence = match code.consequence() {
-            Consequence::Inconclusive if !row.map_or(some_open, is_open) => Consequence::Note,
+            Consequence::Inconclusive | Consequence::NotGreen if !row.map_or(some_open, is_open) => {
+                Consequence::Note
+            }
             consequence => consequence,
         };
         let benchmark = row.map(|row| row.benchmark.to_string());

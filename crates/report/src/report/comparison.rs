@@ -462,6 +462,7 @@ fn finding<'a>(group: &'a LintGroup, said: &[(&str, String)]) -> Item<'a> {
 fn consequence(group: &LintGroup) -> &'static str {
     match group.consequence {
         Consequence::Note => "note",
+        Consequence::NotGreen => "not green",
         Consequence::Inconclusive => "no verdict",
         Consequence::Error => "error",
     }
