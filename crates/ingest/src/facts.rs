@@ -416,7 +416,7 @@ const VOLATILE: &str = "timestamp date datetime uuid pid commit branch url user 
     attempt node ip seconds port";
 
 /// Names of fields that count what a tool chose to repeat.
-const REPEATED: &str = "iterations iters rounds samples count n id ids at revision build";
+const REPEATED: &str = "iterations iters rounds samples count n id ids at revision build release";
 
 /// Returns whether a field states a fact that must be equal on both sides. A field with an unknown name does,
 /// because ignoring it could hide that the sides did different work.

@@ -353,7 +353,7 @@ const MEASURED: &str = "standard time latency duration elapsed runtime std stdde
 const SETTINGS: &str =
     "scale size threshold tolerance tol bound bounds limit mode type function weight length seed";
 /// Words in the names of numbers that tell runs and builds apart.
-const IDENTITIES: &str = "run build version v revision rev commit git sha seed pid id number date day timestamp job port gpu cpu cuda \
+const IDENTITIES: &str = "run ci build version v revision rev commit git sha seed pid id number date day timestamp job port gpu cpu cuda \
     hip rocm vulkan device index core iter iters iterations repeat repeats repetitions reps rounds samples warmup";
 /// Words for what a compiler chooses, also the memory that its code needs.
 const CHOICES: &str =
