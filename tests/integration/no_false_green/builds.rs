@@ -157,6 +157,68 @@ fn a_head_that_is_built_from_a_file_that_no_commit_contains_is_never_green() {
     is_accepted("data that both sides read", &change.strictly());
 }
 
+/// A repository in which git ignores these files, and whose base runs this.
+fn ignoring(ignored: &str, run: &str) -> Change {
+    let change = Change::empty();
+    change.0.write(".gitignore", ignored);
+    change.begin(run, CONFIG);
+    change
+}
+
+#[test]
+fn a_head_that_runs_a_file_that_no_commit_contains_is_never_green() {
+    let found = "which no commit contains and base's processes don't find";
+    let change = ignoring("native.so\n", "[ ! -e native.so ] || . ./native.so; rows");
+    is_accepted("no such file", &change.strictly());
+    change.0.write("native.so", "true");
+    is_refused("a library", &change.strictly(), &format!("`native.so`, {found}"));
+    // Python lists the folder of a module and opens nothing that is not there.
+    let module = |ignored: &str| {
+        let import = "python3 -c 'try: import native\nexcept ImportError: pass'; rows";
+        let change = ignoring(ignored, import);
+        change.0.write("native.py", "");
+        change
+    };
+    is_refused("a module of Python", &module("*.py\n").strictly(), &format!("`native.py`, {found}"));
+    let package =
+        ignoring("/native/\n", "python3 -c 'try: import native.code\nexcept ImportError: pass'; rows");
+    package.0.write("native/code.py", "");
+    is_refused("a package of Python", &package.strictly(), found);
+    is_accepted("a module that is not committed yet", &module("*.so\n").strictly());
+}
+
+#[test]
+fn files_of_tools_in_the_working_tree_are_not_heads_code() {
+    for (folder, mark) in
+        [("venv", "pyvenv.cfg"), ("node_modules", "package.json"), ("cache", "CACHEDIR.TAG")]
+    {
+        let code = format!("{folder}/lib/native.so");
+        let change = ignoring(&format!("/{folder}/\n"), &format!("[ ! -e {code} ] || . ./{code}; rows"));
+        change.0.write(&format!("{folder}/{mark}"), "");
+        change.0.write(&code, "true");
+        is_accepted(folder, &change.strictly());
+    }
+    // Both sides read the same file.
+    let change = Change::empty();
+    change.0.write(".gitignore", "/data\n");
+    let data = change.0.write("data/input", "1");
+    change.begin(&format!("cat data/input '{}' >&2; rows", data.display()), CONFIG);
+    is_accepted("data that both sides read", &change.strictly());
+    // A cache of Python, and data that only head's program looks for.
+    let import = "python3 -c 'import code_of_bench'; rows";
+    let change = Change::empty();
+    change.0.write(".gitignore", "__pycache__/\n*.bin\n");
+    change.0.write("code_of_bench.py", "");
+    change.begin(import, CONFIG);
+    let compile = ["-m", "py_compile", "code_of_bench.py"];
+    let done = std::process::Command::new("python3").args(compile).current_dir(change.0.work()).status();
+    assert!(done.unwrap().success());
+    is_accepted("compiled Python", &change.strictly());
+    change.0.write("weights.bin", "1");
+    change.bench(&format!("cat weights.bin >&2; {import}"));
+    is_accepted("data of head alone", &change.strictly());
+}
+
 #[test]
 fn data_that_the_builds_made_differently_is_noted() {
     let config = CONFIG.replace(

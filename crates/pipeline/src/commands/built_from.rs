@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use crate::host::Host;
 use crate::trace::{file_state, is_made};
 use benchgate_core::model::{Lint, LintCode};
-use benchgate_host::git::Repository;
+use benchgate_host::git::{GitError, Repository};
 use benchgate_host::process::Opened;
 
 use super::PreparedCommand;
@@ -25,12 +25,19 @@ pub(super) struct BuiltFrom<'a> {
 }
 
 impl BuiltFrom<'_> {
-    /// The findings about head's build. `bases` contains all commands of base, which were built before head's.
+    /// The findings about head's build, and about what its processes run instead. `bases` contains all commands of
+    /// base, which were built before head's.
     pub(super) async fn lints(&self, bases: &[PreparedCommand]) -> Vec<Lint> {
-        let (base, head) = (self.base.0, self.head.0);
-        if !base.is_checked_out {
+        if !self.base.0.is_checked_out {
             return Vec::new();
         }
+        let mut found = self.of_builds(bases).await;
+        found.extend(self.runs_uncommitted().unwrap_or_else(Some));
+        found
+    }
+
+    async fn of_builds(&self, bases: &[PreparedCommand]) -> Vec<Lint> {
+        let (base, head) = (self.base.0, self.head.0);
         let Some(by_base) = &base.build_files else {
             let why = "the files that the builds use can't be observed";
             return vec![Lint::new(LintCode::Unobserved, why)];
@@ -44,7 +51,7 @@ impl BuiltFrom<'_> {
         if found.is_empty() {
             found.extend(self.reuses(by_base, by_head, bases).await);
         }
-        found.extend(self.uncommitted(by_base, by_head));
+        found.extend(self.uncommitted(by_base, by_head).unwrap_or_else(Some));
         found.extend(self.other_data());
         found
     }
@@ -177,40 +184,89 @@ impl BuiltFrom<'_> {
 
     /// The finding that head's build reads a file of the working tree that git does not track and that base's
     /// checkout does not have after base's build. If base's build looks for it too, it is a local setting.
-    fn uncommitted(&self, by_base: &Opened, by_head: &Opened) -> Option<Lint> {
+    fn uncommitted(&self, by_base: &Opened, by_head: &Opened) -> Result<Option<Lint>, Lint> {
+        let mut names = self.older(by_base, by_head);
+        names.retain(|name| !self.base.0.sources[0].join(name).exists());
+        let mut names = self.untracked(names)?;
+        names.sort_by_key(|name| !self.is_sought(by_base, name));
+        Ok(names.first().map(|name| {
+            let is_sought = self.is_sought(by_base, name);
+            let code = if is_sought { LintCode::WorkloadChanged } else { LintCode::ScriptChanged };
+            Lint::new(code, format!("head's build reads `{}`, which no commit contains", shown(name)))
+        }))
+    }
+
+    /// The finding that head's processes use a file of the working tree that git does not track, while base's look
+    /// for it in vain and do without it, such as a compiled module of Python that an earlier step built.
+    fn runs_uncommitted(&self) -> Result<Option<Lint>, Lint> {
+        let ((base, of_base), (head, of_head)) = (self.base, self.head);
+        let (by_base, by_head) = (&of_base.opened, &of_head.opened);
+        // Python looks for a module by listing the folders where it may be.
+        let is_listed = |name: &str| {
+            let listed = |file: PathBuf| {
+                file.ancestors().find(|it| it.exists()).is_some_and(|it| by_base.listed.contains(it))
+            };
+            is_code(&head.sources[1].join(name)) && base.sources.iter().any(|it| listed(it.join(name)))
+        };
+        let mut names = self.older(by_base, by_head);
+        names.retain(|name| !base.sources[0].join(name).exists());
+        names.retain(|name| self.is_sought(by_base, name) || is_listed(name));
+        for name in self.untracked(names)? {
+            // A new module that is not committed yet belongs to the change.
+            if self.is_sought(by_base, &name) || !self.is_new(&name)? {
+                return Ok(other_work(format!(
+                    "head's processes use `{}`, which no commit contains and base's processes don't find",
+                    shown(&name)
+                )));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The names of the files of the working tree that only head's programs used and that are older than the run.
+    fn older(&self, by_base: &Opened, by_head: &Opened) -> BTreeSet<String> {
         let (base, head) = (self.base.0, self.head.0);
         let is_in_tools = |name: &str| {
             let below = Path::new(name).ancestors().skip(1).filter(|it| *it != Path::new(""));
             below.map(|it| head.sources[1].join(it)).any(|folder| is_made(&folder) || holds_tools(&folder))
         };
-        let names = by_head.used.iter().filter_map(|path| {
+        let names = by_head.used.iter().filter(|path| !by_base.used.contains(*path)).filter_map(|path| {
+            let path = compiled_from(path).unwrap_or_else(|| path.clone());
             // Builds of head's other commands run after base's.
-            let is_older = by_head.found.get(path).is_some_and(|at| *at < base.began);
-            let name =
-                head.name_in_sources(self.host, path).filter(|_| is_older && !by_base.used.contains(path))?;
-            (!base.sources[0].join(&name).exists() && !is_in_tools(&name)).then_some(name)
+            let is_older = by_head.found.get(&path).is_some_and(|at| *at < base.began);
+            head.name_in_sources(self.host, &path).filter(|name| is_older && !is_in_tools(name))
         });
-        let names: BTreeSet<String> = names.collect();
+        names.collect()
+    }
+
+    /// Returns whether a program of base looked for a file of its sources.
+    fn is_sought(&self, by_base: &Opened, name: &str) -> bool {
+        self.base.0.sources.iter().any(|sources| by_base.read.contains(&sources.join(name)))
+    }
+
+    /// The names that git does not track in head's working tree. An error is the finding that they are unknown.
+    fn untracked(&self, names: BTreeSet<String>) -> Result<Vec<String>, Lint> {
         if names.is_empty() {
-            return None;
+            return Ok(Vec::new());
         }
-        let tracked = match Repository::open(&head.sources[1]).and_then(|repository| repository.tracked()) {
-            Ok(tracked) => tracked,
-            Err(error) => {
-                let why = format!("it is unknown whether head is built from its commit: failed to {error}");
-                return Some(Lint::new(LintCode::Unobserved, why));
-            }
-        };
-        let is_sought =
-            |name: &str| base.sources.iter().any(|sources| by_base.read.contains(&sources.join(name)));
+        let tracked = self.ask_git(|repository| repository.tracked())?;
         // A submodule is tracked as a folder.
-        let is_tracked = |name: &str| head.sources[1].join(name).ancestors().any(|it| tracked.contains(it));
-        let mut names: Vec<&String> = names.iter().filter(|name| !is_tracked(name)).collect();
-        names.sort_by_key(|name| !is_sought(name));
-        let name = names.first()?;
-        let code = if is_sought(name) { LintCode::WorkloadChanged } else { LintCode::ScriptChanged };
-        let detail = format!("head's build reads `{}`, which no commit contains", shown(name));
-        Some(Lint::new(code, detail))
+        let is_tracked =
+            |name: &str| self.head.0.sources[1].join(name).ancestors().any(|it| tracked.contains(it));
+        Ok(names.into_iter().filter(|name| !is_tracked(name)).collect())
+    }
+
+    /// Returns whether git neither tracks nor ignores a file of head's working tree.
+    fn is_new(&self, name: &str) -> Result<bool, Lint> {
+        let file = self.head.0.sources[1].join(name);
+        self.ask_git(|repository| Ok(!repository.untracked_among([file])?.is_empty()))
+    }
+
+    fn ask_git<T>(&self, ask: impl FnOnce(&Repository) -> Result<T, GitError>) -> Result<T, Lint> {
+        Repository::open(&self.head.0.sources[1]).and_then(|repository| ask(&repository)).map_err(|error| {
+            let why = format!("it is unknown whether head is built from its commit: failed to {error}");
+            Lint::new(LintCode::Unobserved, why)
+        })
     }
 
     async fn is_same(&self, first: &Path, second: &Path) -> bool {
