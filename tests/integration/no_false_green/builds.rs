@@ -188,6 +188,22 @@ fn a_head_that_runs_a_file_that_no_commit_contains_is_never_green() {
 }
 
 #[test]
+fn a_head_that_runs_what_an_earlier_build_left_is_never_green() {
+    // Base's checkout is read-only, except for root.
+    let make = "[ -e made.sh ] || { chmod u+w .; cp bench.sh made.sh; }";
+    let change = Change::empty();
+    change.0.write(".gitignore", "/made.sh\n");
+    change.0.write("build.sh", make);
+    change.begin("rows", &built_by_script().replace("sh {build}/bench", "sh made.sh"));
+    is_accepted("a clean working tree", &change.strictly());
+    // The first run left it there.
+    change.bench(SLOWER);
+    is_refused("a stale script", &change.strictly(), "which head's build did not write");
+    change.0.write("build.sh", make.replace("[ -e made.sh ]", "false"));
+    is_accepted("a build that makes it again", &change.strictly());
+}
+
+#[test]
 fn files_of_tools_in_the_working_tree_are_not_heads_code() {
     for (folder, mark) in
         [("venv", "pyvenv.cfg"), ("node_modules", "package.json"), ("cache", "CACHEDIR.TAG")]

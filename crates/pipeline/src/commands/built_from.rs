@@ -32,7 +32,7 @@ impl BuiltFrom<'_> {
             return Vec::new();
         }
         let mut found = self.of_builds(bases).await;
-        found.extend(self.runs_uncommitted().unwrap_or_else(Some));
+        found.extend(self.runs_uncommitted(bases).unwrap_or_else(Some));
         found
     }
 
@@ -196,9 +196,10 @@ impl BuiltFrom<'_> {
         }))
     }
 
-    /// The finding that head's processes use a file of the working tree that git does not track, while base's look
-    /// for it in vain and do without it, such as a compiled module of Python that an earlier step built.
-    fn runs_uncommitted(&self) -> Result<Option<Lint>, Lint> {
+    /// The finding that head's processes use a file of the working tree that git does not track and that is older than
+    /// the run, although base's build made its own: an earlier build left it, maybe of other code. Or base's processes
+    /// look for it in vain and do without it, such as a compiled module of Python.
+    fn runs_uncommitted(&self, bases: &[PreparedCommand]) -> Result<Option<Lint>, Lint> {
         let ((base, of_base), (head, of_head)) = (self.base, self.head);
         let (by_base, by_head) = (&of_base.opened, &of_head.opened);
         // Python looks for a module by listing the folders where it may be.
@@ -208,17 +209,25 @@ impl BuiltFrom<'_> {
             };
             is_code(&head.sources[1].join(name)) && base.sources.iter().any(|it| listed(it.join(name)))
         };
+        let is_built = |name: &str| {
+            let at = written(&base.sources[0].join(name));
+            at.is_some_and(|at| bases.iter().any(|base| base.was_building(at)))
+        };
+        let is_missed = |name: &str| {
+            !base.sources[0].join(name).exists() && (self.is_sought(by_base, name) || is_listed(name))
+        };
         let mut names = self.older(by_base, by_head);
-        names.retain(|name| !base.sources[0].join(name).exists());
-        names.retain(|name| self.is_sought(by_base, name) || is_listed(name));
+        names.retain(|name| is_built(name) || is_missed(name));
         for name in self.untracked(names)? {
+            let why = if is_built(&name) {
+                "which head's build did not write although base's build wrote it"
             // A new module that is not committed yet belongs to the change.
-            if self.is_sought(by_base, &name) || !self.is_new(&name)? {
-                return Ok(other_work(format!(
-                    "head's processes use `{}`, which no commit contains and base's processes don't find",
-                    shown(&name)
-                )));
-            }
+            } else if self.is_sought(by_base, &name) || !self.is_new(&name)? {
+                "which no commit contains and base's processes don't find"
+            } else {
+                continue;
+            };
+            return Ok(other_work(format!("head's processes use `{}`, {why}", shown(&name))));
         }
         Ok(None)
     }
