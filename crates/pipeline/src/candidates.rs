@@ -90,7 +90,7 @@ fn candidate<'a>(sides: &'a [PreparedSide<'a>], name: &BenchmarkName) -> Benchma
 /// `Some(None)` if it could not be prepared.
 fn program<'a>(side: &'a PreparedSide<'a>, name: &BenchmarkName) -> Option<Option<TimedProgram<'a>>> {
     if let Some(command) = side.commands.iter().find(|command| command.spec.name == name.as_str()) {
-        return Some(command.failure.is_none().then_some(TimedProgram::Command(command)));
+        return Some(command.can_run().then_some(TimedProgram::Command(command)));
     }
     let prepared = side.benchmark(name)?;
     let (env, folder) = (&prepared.planned.target.env, side.input.side.sources.as_path());

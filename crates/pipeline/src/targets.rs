@@ -54,6 +54,29 @@ pub(super) async fn presence(
     Ok(judged(read(&listed, &target.device), target.required, device::accelerator(driver)))
 }
 
+/// Determines whether a command could use its device. Its programs may bring a driver's library of their own, so the
+/// pinned runtime is not asked: the device is absent if no program can use one. Otherwise it counts as present.
+pub(super) fn presence_for_command(host: &Host<'_>, device: &str) -> Presence {
+    let driver = device_driver(device);
+    let Some(said) = host.gpus.absence(driver) else { return Presence::Present };
+    let what = no_device(device);
+    match device::accelerator(driver) {
+        Some(address) => {
+            Presence::Broken { why: format!("{what}, although the machine has one at {address}: {said}") }
+        }
+        None => Presence::Absent { what, said },
+    }
+}
+
+/// A phrase such as `no CUDA device`.
+fn no_device(device: &str) -> String {
+    let title = match DeviceKind::from_uri(device).facts().title {
+        "" => device_driver(device),
+        title => title,
+    };
+    format!("no {title} device")
+}
+
 fn list_devices(tools: &Installed, target: &Target) -> Command {
     Command::new(&tools.iree_run_module, TIMEOUT)
         .arg(format!("--list_devices={}", device_driver(&target.device)))
@@ -123,11 +146,7 @@ const ABSENT: [&str; 9] = [
 /// Interprets the result of `--list_devices`, which prints one URI per line, or an error.
 fn read(finished: &Finished, device: &str) -> Presence {
     let driver = device_driver(device);
-    let title = match DeviceKind::from_uri(device).facts().title {
-        "" => driver,
-        title => title,
-    };
-    let what = format!("no {title} device");
+    let what = no_device(device);
     if finished.exit != Exit::Success {
         let said = complaint(&finished.stderr_tail);
         let known = ABSENT.iter().any(|known| finished.stderr_tail.contains(known));

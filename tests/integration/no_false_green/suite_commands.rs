@@ -1,5 +1,7 @@
 //! `[[command]]`: manipulations of commands by the head of a pull request.
 
+use std::path::Path;
+
 use crate::harness::{Outcome, World};
 use crate::pull_request::branch;
 
@@ -264,4 +266,24 @@ fn a_head_whose_processes_report_a_problem_on_stderr_is_never_green() {
     change.bench("echo \"$$ ERROR: no GPU, Killed: line $$\" >&2; rows; true");
     let outcome = change.strictly();
     assert!(!outcome.stdout.contains("reported-problem"), "{}", outcome.said());
+}
+
+#[test]
+fn a_command_whose_device_is_certainly_absent_is_not_measured() {
+    let has = |nodes: &[&str]| nodes.iter().any(|node| Path::new("/dev").join(node).exists());
+    let devices =
+        [("hip", "no ROCm device", ["kfd", "dxg"]), ("cuda", "no CUDA device", ["nvidiactl", "dxg"])];
+    let on = |device: &str| {
+        let config = CONFIG.replace("warmup = 0", &format!("warmup = 0\ndevice = \"{device}\""));
+        Change::new("rows", &config).strictly()
+    };
+    for (device, what, _) in devices.into_iter().filter(|(_, _, nodes)| !has(nodes)) {
+        let outcome = on(device);
+        assert!(outcome.stdout.contains(what), "{}", outcome.said());
+        assert!(!outcome.stdout.contains("\"latency\""), "{}", outcome.said());
+        assert_ne!(outcome.code, Some(0), "{device}");
+    }
+    // A processor can be a Vulkan device.
+    let outcome = on("vulkan");
+    assert!(outcome.stdout.contains("\"latency\""), "{}", outcome.said());
 }

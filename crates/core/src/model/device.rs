@@ -55,6 +55,9 @@ pub struct DeviceFacts {
     pub vendors: &'static [Vendor],
     /// PCI classes that identify such a GPU unmistakably, whether its driver works or not.
     pub bus_classes: &'static [&'static str],
+    /// The beginnings of the names in `/dev` without which no program can use such a GPU, also in a virtual machine or
+    /// on a chip whose GPU is not on the bus. Empty if nothing certain is known.
+    pub nodes: &'static [&'static str],
     /// The environment variables that select the GPUs of a job. Each variable selects from the GPUs that the
     /// previous variable leaves visible.
     pub visible: &'static [&'static str],
@@ -73,6 +76,7 @@ impl DeviceKind {
             profiling: "dispatch-events",
             vendors: &[],
             bus_classes: &[],
+            nodes: &[],
             visible: &["CUDA_VISIBLE_DEVICES"],
         };
         match self {
@@ -99,6 +103,7 @@ impl DeviceKind {
                 torch: Some("cuda"),
                 vendors: &[Vendor::Nvidia],
                 bus_classes: &["0x0300", "0x0302"],
+                nodes: &["nvidia", "nvhost", "nvmap", "dxg"],
                 ..NONE
             },
             Self::Hip => DeviceFacts {
@@ -113,6 +118,7 @@ impl DeviceKind {
                 // accelerator". AMD's display class is not in this list: processors with integrated graphics
                 // have it too, and don't need ROCm.
                 bus_classes: &["0x0380", "0x1200"],
+                nodes: &["kfd", "dxg"],
                 visible: &["ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"],
                 ..NONE
             },

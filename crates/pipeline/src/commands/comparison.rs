@@ -29,7 +29,7 @@ pub(crate) async fn observe(
     let pairs = head.commands.iter().filter_map(|command| {
         let name = &command.spec.name;
         let reference = base.commands.iter().find(|base| base.spec.name == *name)?;
-        let is_measured = [command, reference].iter().all(|side| side.failure.is_none())
+        let is_measured = [command, reference].iter().all(|side| side.can_run())
             && !journal.has_failed(&BenchmarkName::new(name));
         // The commands of `pair` are different programs, so they are left out.
         (is_measured && command.rows == CommandRows::BelowCommand).then_some((reference, command))

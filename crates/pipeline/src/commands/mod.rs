@@ -36,6 +36,7 @@ use super::compile::failure;
 use super::host::Host;
 use super::plan::SideInput;
 use super::stage::StageFailure;
+use super::targets::{self, Presence};
 use super::trace::clean;
 
 pub(super) use build::built;
@@ -125,6 +126,8 @@ pub(super) struct PreparedCommand {
     build_folder: Option<(Scratch, PathBuf)>,
     /// The reason why the command could not be built; `None` if it was built.
     pub(super) failure: Option<StageFailure>,
+    /// The presence of its device: without it, a program might run on a processor instead.
+    device: Presence,
     /// Outputs that existed before the first process, created by base's build or `setup` (or by those of the
     /// only side).
     given: OnceLock<Vec<PathBuf>>,
@@ -183,6 +186,7 @@ impl PreparedCommand {
             folder: side.side.sources.join(&spec.folder),
             build_folder: None,
             failure: None,
+            device: targets::presence_for_command(host, &spec.device),
             given: OnceLock::new(),
             kept: Mutex::default(),
             built: OnceLock::new(),
@@ -215,6 +219,11 @@ impl PreparedCommand {
             command.build_folder = Some((scratch, folder));
         }
         Ok(command)
+    }
+
+    /// Returns whether its processes can be measured: it was built, and its device is there.
+    pub(super) fn can_run(&self) -> bool {
+        self.failure.is_none() && self.device == Presence::Present
     }
 
     fn build_folder(&self) -> Option<&Path> {

@@ -175,7 +175,7 @@ fn read(folder: &Path, output: &str, path: &Path) -> Result<Vec<u8>, String> {
 /// Checks that the processes of the only side wrote all outputs, and states that nothing else was checked: stored
 /// sessions have no outputs.
 pub(super) fn check_alone(side: SideName, command: &PreparedCommand, file: &mut RunFile) {
-    if command.spec.outputs.is_empty() || command.failure.is_some() {
+    if command.spec.outputs.is_empty() || !command.can_run() {
         return;
     }
     let mut outputs = command.spec.outputs.iter().enumerate();
@@ -194,7 +194,7 @@ pub(super) fn check_alone(side: SideName, command: &PreparedCommand, file: &mut 
 }
 
 /// Compares the outputs. Also returns a finding if the comparison proves nothing. `None` if there is nothing
-/// to compare, because the configuration names no outputs or a side could not be built.
+/// to compare, because the configuration names no outputs or a side could not be built or run.
 pub(super) fn compared(
     base: &PreparedCommand,
     head: &PreparedCommand,
@@ -202,7 +202,7 @@ pub(super) fn compared(
 ) -> Option<(Verification, Option<Lint>)> {
     // Base's configuration determines which outputs are compared.
     let wanted = &base.spec.outputs;
-    if wanted.is_empty() || base.failure.is_some() || head.failure.is_some() {
+    if wanted.is_empty() || !base.can_run() || !head.can_run() {
         return None;
     }
     let tolerances = numerics.for_benchmark(&BenchmarkName::new(&head.spec.name));

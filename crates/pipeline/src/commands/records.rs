@@ -11,6 +11,7 @@ use benchgate_core::record::{BenchmarkRecord, OutcomeRecord, ProcessRecord, Stag
 
 use super::super::journal::{Journal, JournalEntry};
 use super::super::stage::{StageFailure, ended, relative};
+use super::super::targets::Presence;
 use super::{PreparedCommand, PrintedRow, PrintedStatistic};
 
 /// All printed metrics, each as the first process described it.
@@ -69,9 +70,18 @@ pub(crate) fn records(
         ..record(name, &entries, known, statistic(name), relative_to)
     };
     let mut records: Vec<BenchmarkRecord> = names.into_iter().map(record).collect();
-    if let Some(failure) = &prepared.failure {
-        for record in &mut records {
-            unbuilt(record, failure, relative_to);
+    for record in &mut records {
+        match (&prepared.failure, &prepared.device) {
+            (Some(failure), _) => unbuilt(record, failure, relative_to),
+            (None, Presence::Present) => {}
+            (None, Presence::Absent { what, said }) => {
+                record.outcome = OutcomeRecord::from(&Outcome::Unsupported { reason: what.clone() });
+                record.lints.push(Lint::new(LintCode::NoDevice, said.clone()));
+            }
+            (None, Presence::Broken { why }) => {
+                let (stage, why) = (Stage::Benchmark, why.clone());
+                record.outcome = OutcomeRecord::from(&Outcome::Failed { stage, why });
+            }
         }
     }
     records

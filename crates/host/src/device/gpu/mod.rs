@@ -69,6 +69,15 @@ impl Gpus {
         self.problem.as_deref()
     }
 
+    /// Returns why no program can use a device of this driver; `None` if one may be present. Only what the kernel
+    /// shows is certain: a driver whose library can't be loaded here may be usable elsewhere.
+    pub fn absence(&self, driver: &str) -> Option<String> {
+        let facts = DeviceKind::from_uri(driver).facts();
+        let is_listed = self.list.iter().any(|gpu| facts.vendors.contains(&gpu.vendor));
+        let is_unknown = is_listed || facts.nodes.is_empty() || has_node(Path::new(NODES), facts.nodes);
+        (!is_unknown).then(|| format!("there is no {NODES}/{}*", facts.nodes[0]))
+    }
+
     /// Reads the current state of the GPU at this position in the list.
     pub fn read(&self, index: usize) -> GpuReading {
         match (self.handles.get(index), &self.nvidia) {
@@ -93,6 +102,9 @@ impl Gpus {
         }
     }
 }
+
+/// The folder of the nodes through which programs use devices.
+const NODES: &str = "/dev";
 
 /// The folder in which the kernel lists PCI devices.
 const DEVICES: &str = "/sys/bus/pci/devices";
@@ -119,6 +131,13 @@ fn on_bus(devices: &Path, driver: &str) -> Option<String> {
         .collect();
     found.sort();
     found.into_iter().next()
+}
+
+/// Returns whether a folder has a node whose name begins like one of these. A folder that can't be read may have one.
+fn has_node(folder: &Path, nodes: &[&str]) -> bool {
+    let Ok(found) = fs::read_dir(folder) else { return true };
+    let mut found = found.filter_map(|node| node.ok()?.file_name().into_string().ok());
+    found.any(|name| nodes.iter().any(|node| name.starts_with(node)))
 }
 
 #[cfg(test)]
@@ -154,6 +173,19 @@ mod tests {
         assert_eq!(on_bus(laptop.path(), "hip"), None);
         let server = bus(&[("0000:05:00.0", "0x1002", "0x120000")]);
         assert_eq!(on_bus(server.path(), "hip").as_deref(), Some("0000:05:00.0"));
+    }
+
+    #[test]
+    fn a_node_of_a_driver_is_seen_whatever_its_library_says() {
+        let cuda = DeviceKind::Cuda.facts().nodes;
+        for (node, is_there) in [("nvme0", false), ("nvidiactl", true), ("nvhost-ctrl", true), ("dxg", true)]
+        {
+            let folder = tempfile::tempdir().unwrap();
+            fs::write(folder.path().join(node), "").unwrap();
+            assert_eq!(has_node(folder.path(), cuda), is_there, "{node}");
+        }
+        assert!(has_node(Path::new("/nonexistent"), cuda), "what can't be read may be there");
+        assert_eq!(Gpus::default().absence("vulkan"), None, "a processor can be a Vulkan device");
     }
 
     #[test]
