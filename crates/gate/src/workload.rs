@@ -235,9 +235,18 @@ type Calls = Vec<(f64, Option<u64>)>;
 /// Returns the finding that head's calls do less work by a rate, although it varies from call to call. The tool divides
 /// by one of the clocks, so both must show it. A rate that fell, and that fails the gate itself, is judged like a time.
 pub fn less_work(base: &Benchmark, head: &Benchmark, is_fatal: impl Fn(&Metric) -> bool) -> Option<Lint> {
+    // A stored session keeps one value of each process.
+    let is_summarised = |side: &Benchmark, name: &str| {
+        side.metric(name).is_some_and(|series| matches!(series.series, Series::Summaries(_)))
+    };
     let of_calls = |side: &Benchmark, rate: &str, clock: &Metric| -> Option<Calls> {
-        let (rate, time) = (side.metric(rate)?, side.metric(&clock.name)?);
-        let (Series::Processes(rates), Series::Processes(times)) = (&rate.series, &time.series) else {
+        let (rates, times) = (side.metric(rate)?, side.metric(&clock.name)?);
+        if [base, head].into_iter().any(|side| is_summarised(side, rate)) {
+            let (rates, times) = (centres(rates)?, centres(times)?);
+            let pairs = (rates.len() == times.len()).then(|| rates.into_iter().zip(times))?;
+            return Some(pairs.map(|((rate, _), (time, calls))| (rate * time, calls)).collect());
+        }
+        let (Series::Processes(rates), Series::Processes(times)) = (&rates.series, &times.series) else {
             return None;
         };
         let pairs = (rates.len() == times.len()).then(|| rates.iter().zip(times))?;
@@ -246,18 +255,17 @@ pub fn less_work(base: &Benchmark, head: &Benchmark, is_fatal: impl Fn(&Metric) 
     };
     let is_less = |(base, head): &(Calls, Calls)| {
         // If values were lost, the others don't belong together.
-        let (Some((first_work, first_calls)), false) = (base.first(), head.is_empty()) else { return false };
+        let (Some((first_work, _)), false) = (base.first(), head.is_empty()) else { return false };
         let [of_base, of_head] =
             [base, head].map(|side| side.iter().map(|(work, _)| *work).collect::<Vec<_>>());
         // Whole amounts of constant work are compared exactly.
         let varies = of_base.iter().any(|work| (work / first_work - 1.0).abs() > 1e-6);
         // A number that does not depend on the number of calls shows nothing about one.
-        let all = || base.iter().chain(head);
-        let totals: Option<Vec<f64>> = all().map(|(work, calls)| Some(work * (*calls)? as f64)).collect();
-        let is_total = totals.is_some_and(|totals| {
-            totals.iter().all(|total| (total / totals[0] - 1.0).abs() <= LEAST)
-                && all().any(|(_, calls)| calls != first_calls)
-        });
+        let counted =
+            base.iter().chain(head).filter_map(|(work, calls)| Some((work * (*calls)? as f64, *calls)));
+        let counted: Vec<(f64, Option<u64>)> = counted.collect();
+        let is_total = counted.iter().all(|(total, _)| (total / counted[0].0 - 1.0).abs() <= LEAST)
+            && counted.iter().any(|(_, calls)| *calls != counted[0].1);
         varies && !is_total && is_clearly_less(&of_base, &of_head)
     };
     let clocks = [Metric::CPU_TIME, Metric::LATENCY];
@@ -337,6 +345,12 @@ impl Work {
         let of_rate = bounded.unwrap_or_else(|| rounding(pairs.iter().map(|pair| pair.0)));
         let rounding = of_rate + rounding(pairs.iter().map(|pair| pair.1));
         let per_call = describe::median(&work)?;
+        // The product of two medians is only exact if both are of the same repetition.
+        let between = match &rate.series {
+            Series::Summaries(rates) => rates.iter().map(relative_variance).fold(0.0, f64::max),
+            _ => 0.0,
+        };
+        let rounding = rounding + between;
         let deviates = |work: &f64| (work / per_call - 1.0).abs() > 2.0 * rounding;
         // Rounding is not the only difference if times were rounded before the division.
         let spread = work.iter().map(|work| (work / per_call - 1.0).abs()).fold(0.0, f64::max);
@@ -392,6 +406,23 @@ impl Work {
 fn rounding_of(rate: &Summary) -> Option<f64> {
     let (low, high) = rate.interval.filter(|_| rate.n.is_none() && rate.stddev.is_none())?;
     Some((high - low) / (high + low)).filter(|share| share.is_finite() && *share >= 0.0)
+}
+
+/// Returns the variance of the repetitions, as a share, if their number is even, so that the median is none of them.
+fn relative_variance(rate: &Summary) -> f64 {
+    let is_even = rate.n.is_some_and(|repetitions| repetitions % 2 == 0);
+    let share = rate.stddev.zip(rate.median).map_or(0.0, |(stddev, median)| stddev / median);
+    if is_even && share.is_finite() { share * share } else { 0.0 }
+}
+
+/// Returns the median of each process, and how many calls were timed together; `None` if a process has none.
+fn centres(series: &MetricSeries) -> Option<Vec<(f64, Option<u64>)>> {
+    let of_process = |process: &Process| Some((describe::median(&process.samples)?, process.iterations));
+    match &series.series {
+        Series::Processes(processes) => processes.iter().map(of_process).collect(),
+        Series::Summaries(summaries) => summaries.iter().map(|it| Some((it.median?, None))).collect(),
+        Series::Exact(_) => None,
+    }
 }
 
 /// Returns each repetition's rate, time and number of calls.

@@ -155,3 +155,52 @@ fn no_session_of_untracked_files_joins_the_baseline() {
     update().expect_code(0);
     greens.none(3);
 }
+
+/// Prints a row whose time differs between repetitions, with a rate of this much work per call.
+const RATES: &str = r#"
+echo '{"context":{},"benchmarks":['
+for repetition in 0 1 2 3; do
+    time=$((1000000 + 3 * $$ % 5000 + $(date +%N | cut -c1-6 | sed 's/^0*//;s/^$/0/') % 3000))
+    [ $repetition = 0 ] || echo ,
+    printf '{"name":"BM_a","run_name":"BM_a","run_type":"iteration","repetitions":4,"repetition_index":%s,' $repetition
+    printf '"iterations":100,"real_time":%s,"cpu_time":%s,"time_unit":"ns"' $time $time
+    RATE
+    echo '}'
+done
+echo ']}'
+"#;
+
+/// A stored session has one value of each process, and so does the work that a rate implies.
+#[test]
+fn no_night_whose_calls_do_less_work_joins_the_baseline() {
+    let suite = Suite::new();
+    suite.world.write(".gitignore", "/tools\n/data\n/run.json\n/.benchgate\n");
+    suite.world.write(
+        "benchgate.toml",
+        "[suite]\nname = \"micro\"\n\n[[command]]\nname = \"micro\"\nrun = \"sh bench.sh\"\nwarmup = 0\n\n\
+         [measure]\nprocesses = 6\n",
+    );
+    git(&suite, &["init", "--quiet"]);
+    let night = |work: Option<f64>| {
+        let printed = work.map_or_else(String::new, |work| {
+            format!(r#"awk -v t=$time 'BEGIN {{ printf ",\"items_per_second\":%.17g", {work} / t * 1e9 }}'"#)
+        });
+        suite.world.write("bench.sh", RATES.replace("RATE", &printed));
+        commit(&suite);
+        suite.run_on_a_quiet_host();
+        suite.world.run(["baseline", "update"])
+    };
+    night(Some(1000.0)).expect_code(0);
+    night(Some(1000.0)).expect_code(0);
+    let mut greens = Greens::default();
+    for (case, work) in [
+        ("a hundredth of the work", Some(10.0)),
+        ("half of the work", Some(500.0)),
+        ("half of the work again", Some(500.0)),
+        ("no rate", None),
+    ] {
+        greens.check(case, &night(work));
+    }
+    greens.none(4);
+    night(Some(1000.0)).expect_code(0);
+}
