@@ -176,6 +176,10 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<LoadedRun, 
     }
     for path in &unknown {
         let bytes = read_contents(path)?;
+        if numbered::is_log(path) {
+            let stated = ingest::logged_problems(&String::from_utf8_lossy(&bytes));
+            run.lints.extend(stated);
+        }
         if families.contains(path) || may_be_result(Path::new(path), ingest::content(&bytes), &extensions) {
             return Err(unreadable(&ingest::unrecognised(&bytes, path)));
         }

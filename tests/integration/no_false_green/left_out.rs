@@ -1,6 +1,6 @@
 //! Results from which a pull request's job removed the slow parts.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::github::red::Red;
 use crate::harness::World;
@@ -142,4 +142,46 @@ fn no_table_that_lost_its_last_repetitions_is_green() {
         greens.check(&format!("{name}: all files"), &judged(table, &|_| 8));
     }
     greens.none(4);
+}
+
+/// Writes 24 results of Google Benchmark with a log next to each.
+fn logged(world: &World, side: &str, line: &str) {
+    let seed: usize = side.bytes().map(usize::from).sum();
+    for file in 0..24 {
+        let row = |at: usize| {
+            let time = 1.0 + 1e-6 * ((at * 389 + file * 101 + seed * 757) % 997) as f64;
+            json!({"name": "a", "run_name": "a", "run_type": "iteration", "repetitions": 4, "repetition_index": at,
+                "iterations": 10, "real_time": time, "cpu_time": time, "time_unit": "ms"})
+        };
+        let rows: Vec<Value> = (0..4).map(row).collect();
+        let text = json!({"context": {"num_cpus": 8}, "benchmarks": rows}).to_string();
+        world.write(&format!("{side}/r-{file:02}.json"), text);
+        world.write(&format!("{side}/r-{file:02}.log"), format!("loading weights\n{line}\n0 failed\n"));
+    }
+}
+
+#[test]
+fn no_problem_that_only_a_log_next_to_heads_results_states_is_green() {
+    let lines = [
+        "[ERROR] kernel 3 rejected, result not computed",
+        "request timed out",
+        "softmax: error exceeds tolerance (3.2e+00 > 1e-03)",
+        "No GPU/TPU found, falling back to CPU.",
+        "cannot open 'weights.bin': using random weights",
+        "flash attention not implemented for this device",
+    ];
+    let world = World::new();
+    let compared = |base: &str, head: &str| {
+        logged(&world, "base", base);
+        logged(&world, "head", head);
+        world.run(["compare", "base", "head", "--fail-on", FAIL_ON])
+    };
+    compared("", "").expect_code(0);
+    compared("", "0 requests timed out").expect_code(0);
+    let mut greens = Greens::default();
+    for line in lines {
+        greens.check(line, &compared("", line));
+        compared(line, &line.replace('3', "4")).expect_code(0);
+    }
+    greens.none(lines.len());
 }
