@@ -118,7 +118,8 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<LoadedRun, 
     let (mut extensions, mut families) = (HashSet::new(), Numbered::default());
     let mut files = Vec::new();
     for input in inputs {
-        let Some(mut run) = load_one(input, format)? else {
+        let is_marked = inputs.len() > 1 && numbered::is_of_failed_run(&input.path);
+        let Some(mut run) = (if is_marked { None } else { load_one(input, format)? }) else {
             unknown.push(&input.path);
             continue;
         };
@@ -176,7 +177,7 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<LoadedRun, 
     }
     for path in &unknown {
         let bytes = read_contents(path)?;
-        if numbered::is_log(path) {
+        if numbered::is_log(path) && !numbered::is_of_failed_run(path) {
             let stated = ingest::logged_problems(&String::from_utf8_lossy(&bytes));
             run.lints.extend(stated);
         }

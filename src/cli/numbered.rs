@@ -78,7 +78,12 @@ pub fn lost_files(base: &[&str], head: &[&str]) -> Option<Lint> {
 pub fn is_log(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path).to_ascii_lowercase();
     let is_word = |word: &str| ["log", "err", "out", "stderr", "stdout"].contains(&word);
-    name.split('.').any(is_word)
+    name.split('.').any(is_word) || is_of_failed_run(path)
+}
+
+/// Returns whether the name of a file says that its run failed: `r-07.json.failed`.
+pub fn is_of_failed_run(path: &str) -> bool {
+    path.rsplit_once('.').is_some_and(|(_, extension)| extension.eq_ignore_ascii_case("failed"))
 }
 
 /// Returns the log of a run that seems to have left no result, such as `head/05.log` or `head/05/stderr.log` next to
@@ -233,6 +238,7 @@ mod tests {
         assert_eq!(lost(&files, &logs), None);
         assert_eq!(lost(&["h/r-01.json"], &["h/r-02.log"]), None);
         assert!(is_log("h/3/stderr.log") && is_log("h/r-03.stderr") && is_log("h/3/log.txt"));
+        assert!(is_log("h/r-03.json.failed") && !is_of_failed_run("h/failed.json"));
         assert!(!is_log("h/r-03.png") && !is_log("h/logistic-3.mlir"));
     }
 

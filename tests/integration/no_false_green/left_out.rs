@@ -185,3 +185,19 @@ fn no_problem_that_only_a_log_next_to_heads_results_states_is_green() {
     }
     greens.none(lines.len());
 }
+
+#[test]
+fn no_result_that_is_marked_as_that_of_a_failed_run_is_counted() {
+    let world = World::new();
+    logged(&world, "base", "");
+    logged(&world, "head", "");
+    let path = |name: &str| world.work().join("head").join(name);
+    let compared = || world.run(["compare", "base", "head", "--fail-on", FAIL_ON, "--format", "json"]);
+    // The run was repeated.
+    std::fs::copy(path("r-03.json"), path("r-04.json.failed")).unwrap();
+    assert_eq!(compared().expect_code(0).json()["head"]["label"], "head/r-00.json and 23 more");
+    let mut greens = Greens::default();
+    std::fs::rename(path("r-07.json"), path("r-07.json.failed")).unwrap();
+    greens.check("one of 24 runs failed", &compared());
+    greens.none(1);
+}
