@@ -239,3 +239,40 @@ fn evidence_that_only_run_json_holds_is_not_left_out_unasked() {
     assert!(refused.stderr.contains("how right the results are (accuracy)"), "{}", refused.stderr);
     world.run(convert.into_iter().chain(["run-json"])).expect_code(0);
 }
+
+#[test]
+fn rates_and_facts_that_a_format_does_not_show_are_not_left_out_unasked() {
+    let world = World::new();
+    let google = |fields: &str| {
+        let row = |at: usize| {
+            format!(
+                r#"{{"name": "a", "run_name": "a", "run_type": "iteration", "repetitions": 2, "repetition_index": {at},
+                "iterations": 10, "real_time": 10{at}, "cpu_time": 10{at}, "time_unit": "ns"{fields}}}"#
+            )
+        };
+        format!(r#"{{"context": {{}}, "benchmarks": [{}, {}]}}"#, row(0), row(1))
+    };
+    let libtest = |rate: &str| {
+        format!(
+            "running 1 test\ntest a ... bench:   1,200 ns/iter (+/- 12){rate}\n\ntest result: ok. 1 measured\n"
+        )
+    };
+    let [run_json, google_benchmark, jsonl] = ["run-json", "google-benchmark", "results-jsonl"];
+    let all = [run_json, google_benchmark, jsonl];
+    for (input, refusing) in [
+        (google(""), &[][..]),
+        (google(r#", "items_per_second": 1e7"#), &[jsonl]),
+        (google(r#", "label": "sum=1234""#), &[google_benchmark]),
+        (google(r#", "label": "f32""#), &[]),
+        (libtest(""), &[]),
+        (libtest(" = 833 MB/s"), &all),
+    ] {
+        world.write("in", &input);
+        for format in all {
+            let convert = world.run(["convert", "in", "out", "--to", format]);
+            let code = if refusing.contains(&format) { 2 } else { 0 };
+            assert_eq!(convert.code, Some(code), "{format}: {input}\n{}", convert.said());
+            world.run(["convert", "in", "out", "--to", format, "--lossy"]).expect_code(0);
+        }
+    }
+}

@@ -8,7 +8,7 @@ use benchgate_core::model::{Benchmark, Metric, MetricSeries, Outcome, Run, Serie
 
 use super::super::google_benchmark::{AXES, Axes, TESTBED, counter_metric};
 use super::{
-    ExportedRun, RowMark, affected_benchmarks, is_verified, left_out, lost_quality, mark, only_in_run_json,
+    ExportedRun, RowMark, affected_benchmarks, is_verified, left_out, mark, only_in_run_json,
     several_processes, wrong_output,
 };
 
@@ -35,7 +35,6 @@ pub(super) fn write(run: &Run) -> ExportedRun {
     }
     lost.extend(left_out(&unwritten));
     let mut evidence_lost = only_in_run_json(run);
-    evidence_lost.extend(lost_quality(&unwritten));
     if run.benchmarks.iter().any(is_verified) {
         evidence_lost.push("which outputs were verified".to_owned());
     }

@@ -8,13 +8,15 @@ mod run_json;
 pub use appended::{Appended, appended};
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::io::Write;
 
 use benchgate_core::model::{
-    Benchmark, BlockSlot, Consequence, Lint, LintCode, Metric, MetricSeries, Outcome, Quality, Run, Series,
-    Summary, Verification, VerifyCode,
+    Benchmark, BenchmarkName, BlockSlot, Consequence, Lint, LintCode, Metric, MetricSeries, Outcome, Quality,
+    Run, Series, Summary, Unit, Verification, VerifyCode,
 };
+
+use super::Format;
 
 /// A format for writing runs, with the name that `--to` accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -44,12 +46,48 @@ pub struct ExportedRun {
 
 /// Writes a run. `now` (RFC 3339) is used if the run does not state when it was measured.
 pub fn export(run: &Run, format: ExportFormat, now: &str) -> ExportedRun {
-    match format {
-        ExportFormat::RunJson => run_json::write(run, now),
-        ExportFormat::GoogleBenchmark => google_benchmark::write(run),
-        ExportFormat::ResultsJsonl => results_jsonl::write(run),
-        ExportFormat::Csv => write_csv(run),
+    let (mut exported, written) = match format {
+        ExportFormat::RunJson => (run_json::write(run, now), Format::RunJson),
+        ExportFormat::GoogleBenchmark => (google_benchmark::write(run), Format::GoogleBenchmarkJson),
+        ExportFormat::ResultsJsonl => (results_jsonl::write(run), Format::ResultsJsonl),
+        // No command reads it.
+        ExportFormat::Csv => return write_csv(run),
+    };
+    exported.evidence_lost.extend(lost_metrics(run, &exported.bytes, written));
+    exported
+}
+
+/// Returns the metrics that show whether both sides did the same work, equally well, and that a written file no longer
+/// shows. Times next to the latency are informational, and a failed row can't pass.
+fn lost_metrics(run: &Run, bytes: &[u8], format: Format) -> Vec<String> {
+    let Ok(back) = super::read(bytes, format, "-") else { return Vec::new() };
+    let by_name: HashMap<&BenchmarkName, &Benchmark> =
+        back.benchmarks.iter().map(|it| (&it.name, it)).collect();
+    let mut lost = BTreeSet::new();
+    for (at, benchmark) in run.benchmarks.iter().enumerate().filter(|(_, it)| it.outcome.is_ok()) {
+        let found = by_name.get(&benchmark.name).copied().or_else(|| back.benchmarks.get(at));
+        let Some(found) = found.filter(|it| it.outcome.is_ok()) else { continue };
+        let checks = benchmark.metrics.iter().filter(|series| series.metric.unit != Unit::Nanoseconds);
+        lost.extend(
+            checks.filter(|series| !is_kept(series, found)).map(|series| series.metric.name.as_ref()),
+        );
     }
+    let (qualities, others): (Vec<&str>, Vec<&str>) =
+        lost.into_iter().partition(|name| Quality::of_name(name).is_some());
+    let said = |names: Vec<&str>, before: &str, after: &str| {
+        (!names.is_empty()).then(|| format!("{before}{}{after}", names.join(", ")))
+    };
+    let sentences = [said(qualities, "how right the results are (", ")"), said(others, "the values of ", "")];
+    sentences.into_iter().flatten().collect()
+}
+
+/// Returns whether a benchmark has this metric, with the bounds that show how a rate was rounded.
+fn is_kept(series: &MetricSeries, benchmark: &Benchmark) -> bool {
+    let has_bounds = |series: &MetricSeries| match &series.series {
+        Series::Summaries(all) => all.iter().any(|summary| summary.interval.is_some()),
+        Series::Processes(_) | Series::Exact(_) => false,
+    };
+    benchmark.metric(&series.metric.name).is_some_and(|found| !has_bounds(series) || has_bounds(found))
 }
 
 /// Returns a format that `compare` reads and that keeps all evidence of a run.
@@ -93,12 +131,6 @@ fn several_processes(benchmark: &Benchmark) -> bool {
 fn left_out(names: &BTreeSet<&str>) -> Option<String> {
     let names = names.iter().copied().collect::<Vec<_>>().join(", ");
     (!names.is_empty()).then(|| format!("the format can't store these metrics: {names}"))
-}
-
-/// Returns how right results are, if the file lacks metrics that say so.
-fn lost_quality(names: &BTreeSet<&str>) -> Option<String> {
-    let known: Vec<&str> = names.iter().copied().filter(|name| Quality::of_name(name).is_some()).collect();
-    (!known.is_empty()).then(|| format!("how right the results are ({})", known.join(", ")))
 }
 
 const HEADER: [&str; 9] =
