@@ -238,7 +238,7 @@ pub(super) fn of_json<'a>(object: impl IntoIterator<Item = (&'a String, &'a Valu
 const MOST_ITEMS: usize = 16;
 
 /// Words in names of fields that say whether a result is right.
-const VERDICTS: &str = "status result outcome state verdict verification verified accuracy correctness correct passed \
+const VERDICTS: &str = "status result outcome conclusion state verdict verification verified accuracy correctness correct passed \
     pass success succeeded successful ok valid validated validation check checked match matches matched allclose \
     numerics outputs";
 
@@ -370,7 +370,7 @@ pub(super) fn failure(name: &str, value: &str) -> Option<String> {
     let (name_of, said) = (words(&lower.0), words(&lower.1));
     let any = |known: &str| name_of.iter().any(|word| is_in(known, word));
     let stated = || Some(format!("`{}` is `{}`", excerpt(name, 40), excerpt(value, 120)));
-    let is_code = any("exit return exitcode returncode rc") && name_of.len() < 3;
+    let is_code = any("exit return exitcode exitstatus returncode rc") && name_of.len() < 3;
     if let Some(number) = number {
         let is_denied = number == 0.0
             && matches!(name_of.as_slice(), [word] if is_in("correct passed pass success ok valid match verified", word));

@@ -124,7 +124,7 @@ const PROBLEMS: &str = "verification failed|verification: failed|validation fail
     fallback to|using cpu|level=error|[fail]|assertion failed|assert failed|cannot open|can't open|\
     could not open|failed to open|unable to open|no cuda-capable device|\
     driver version is insufficient|core dumped|segfault|permission denied|connection refused|\
-    quota exceeded|deadline exceeded|license expired|no benchmarks matched|\
+    tolerance exceeded|mismatched elements|quota exceeded|deadline exceeded|license expired|no benchmarks matched|\
     failed to match any benchmarks|0 items processed|processed 0 items|processed 0 images|\
     processed 0 samples|not implemented|unimplemented|aborting|did not converge|nan encountered|\
     invalid value encountered|running on cpu|command not found|: not found|no such file or directory";
@@ -227,6 +227,7 @@ pub(super) fn stated_problem(line: &str) -> Option<&'static str> {
             let is_part = part.starts_with('0')
                 && lower[..before_end].ends_with(|c: char| c.is_ascii_digit() || ",.".contains(c));
             is_part
+                || part.starts_with("mismatched") && rest.starts_with("0 ")
                 || before.last().is_some_and(|last| ["no", "without", "zero", "not", "never"].contains(last))
                 || last_two.any(|at| before[at] == "0" && is_count(at))
                 || ["0", "no", "none", "false"].contains(&rest)
@@ -270,17 +271,24 @@ pub(super) fn stated_problem(line: &str) -> Option<&'static str> {
     };
     // `0 passed, 3 failed`
     let counted = || {
-        let words: Vec<&str> =
-            lower.split_whitespace().map(|word| word.trim_matches([',', ';', '.', '(', ')'])).collect();
+        let raw: Vec<&str> = lower.split_whitespace().collect();
+        let words: Vec<&str> = raw.iter().map(|word| word.trim_matches([',', ';', '.', '(', ')'])).collect();
+        let ends = |at: usize| raw[at].ends_with([',', ';', '.', ')']);
         // In `PASSED 10 FAILED 0`, the number follows its name.
-        let is_named = |at: usize| words.get(at + 2).is_some_and(|next| is_number(next));
+        let is_named =
+            |at: usize| ends(at) || !ends(at + 1) && words.get(at + 2).is_some_and(|next| is_number(next));
         // `3 failed`, `3 tests failed`
         let failed = words.windows(2).enumerate().any(|(at, two)| {
-            let is_noun = ["tests", "cases", "outputs"].contains(&two[1]);
+            let is_noun = ["test", "tests", "case", "cases", "outputs"].contains(&two[1]);
             let said = if is_noun { words.get(at + 2) } else { words.get(at + 1) };
             said == Some(&"failed") && is_number(two[0]) && two[0] != "0" && !is_named(at)
         });
         failed.then_some("failed")
+    };
+    // `Validation: FAIL`, `softmax ... FAIL`, but not `expected FAIL`
+    let ended = || {
+        let before = line.strip_suffix("FAIL")?.trim_end();
+        before.ends_with([':', '=', '.', '-', '>', '|']).then_some("FAIL")
     };
     // `loss: nan`, but not `packet loss: nan` or `loss: nanoseconds`
     let lost = || {
@@ -290,7 +298,7 @@ pub(super) fn stated_problem(line: &str) -> Option<&'static str> {
             |at: usize| words[at..].starts_with(&["loss", "nan"]) && (at == 0 || words[at - 1] != "packet");
         (0..words.len()).any(is_lost).then_some("loss: nan")
     };
-    marks.copied().or_else(said).or_else(lost).or_else(begun).or_else(counted).or_else(of_glog)
+    marks.copied().or_else(said).or_else(lost).or_else(begun).or_else(counted).or_else(ended).or_else(of_glog)
 }
 
 /// Returns whether a line is an IREE status: `FILE.c:12: INVALID_ARGUMENT; message …`.
@@ -512,6 +520,12 @@ mod tests {
             "NaN detected in output",
             "output differs from reference",
             "0 tests passed, 3 failed",
+            "=== 3 failed, 7 passed in 0.12s ===",
+            "1 test failed, 9 passed",
+            "Validation: FAIL",
+            "softmax ... FAIL",
+            "Mismatched elements: 512 / 512 (100%)",
+            "tolerance exceeded at 3",
             "benchmark timed out",
             "** On entry to DGEMM parameter number 8 had an illegal value",
             "panicked at src/main.rs:3",
@@ -547,6 +561,16 @@ mod tests {
             "validation error: 0.05",
             "12:03:05,123 failed over to B",
             "PASSED 10 FAILED 0",
+            "passed 10, failed 0",
+            "=== 7 passed, 1 xfailed in 0.12s ===",
+            "=== 0 failed, 7 passed in 0.12s ===",
+            "FAIL: 0",
+            "XFAIL",
+            "expected: XFAIL",
+            "failover: done",
+            "expected FAIL",
+            "Mismatched elements: 0 / 512 (0%)",
+            "no tolerance exceeded",
             "100 items processed",
             "no segfault",
             "0 requests not implemented",
