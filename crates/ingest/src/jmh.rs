@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use benchgate_core::model::{
-    Benchmark, Better, ENVIRONMENT, Lint, LintCode, Metric, Run, Stage, Summary, Unit,
+    Benchmark, Better, ENVIRONMENT, Lint, LintCode, Metric, Run, Stage, Summary, Unit, is_in, name_words,
+    words,
 };
 
 use super::build::{
@@ -115,7 +116,10 @@ fn benchmark(entry: JmhEntry) -> Benchmark {
     };
     let flags = entry.jvm_args.as_ref().map(|words| {
         let words = words.iter().map(|word| if word == "-enableassertions" { "-ea" } else { word.as_str() });
-        let mut flags: Vec<&str> = words.filter(is_flag).collect();
+        let settings = words.filter_map(|word| {
+            if is_flag(&word) { Some(word.to_owned()) } else { property(word).or_else(|| agent(word)) }
+        });
+        let mut flags: Vec<String> = settings.collect();
         flags.sort_unstable();
         flags.join(" ")
     });
@@ -214,6 +218,40 @@ fn benchmark(entry: JmhEntry) -> Benchmark {
     benchmark
 }
 
+/// Returns a system property (`-Dbench.n=1000`) that a program may depend on, unless its name or value shows that it may
+/// differ between two runs of one program.
+fn property(word: &str) -> Option<String> {
+    const OWN: &str = "id ids uuid pid port ports host hostname address tmp temp tmpdir encoding date timestamp \
+        version build commit sha revision branch";
+    let (name, value) = word.strip_prefix("-D").map(|rest| rest.split_once('=').unwrap_or((rest, "")))?;
+    let lower = name_words(name);
+    let is_own = name.starts_with("user.") || words(&lower).iter().any(|word| is_in(OWN, word));
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    // `localhost:8080`, `10.0.0.1`
+    let is_address = value.rsplit_once(':').is_some_and(|(_, port)| is_number(port))
+        || value.split('.').count() == 4 && value.split('.').all(is_number);
+    // `2026-11-29T10:00:00`
+    let is_date = value.get(..10).is_some_and(|day| {
+        let parts: Vec<&str> = day.split('-').collect();
+        parts.iter().map(|part| part.len()).eq([4, 2, 2]) && parts.into_iter().all(is_number)
+    });
+    let is_id = value.len() >= 16 && value.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+    let is_place = value.contains(['/', '\\']) || value.starts_with("tmp") || is_address;
+    (!is_own && !is_place && !is_date && !is_id).then(|| word.to_owned())
+}
+
+/// Returns an agent by the name of its file, without the folder and version: `-javaagent:lib/stub-1.2.jar=x` is
+/// `-javaagent:stub`.
+fn agent(word: &str) -> Option<String> {
+    let (path, _) =
+        word.strip_prefix("-javaagent:").map(|rest| rest.split_once('=').unwrap_or((rest, "")))?;
+    let file = path.rsplit(['/', '\\']).next()?;
+    let stem = file.strip_suffix(".jar").unwrap_or(file);
+    let is_version = |at: &usize| stem[at + 1..].starts_with(|c: char| c.is_ascii_digit());
+    let end = stem.match_indices('-').map(|(at, _)| at).find(is_version).unwrap_or(stem.len());
+    Some(format!("-javaagent:{}", &stem[..end]))
+}
+
 /// Maximum number of metrics next to the score of one benchmark: more of them are an attack.
 const MOST_SECONDARY: usize = 64;
 
@@ -247,4 +285,43 @@ fn metric(unit: &str) -> Option<(Metric, f64)> {
         _ => return None,
     };
     Some((metric, scale))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn properties_that_differ_between_runs_of_one_program_are_no_settings() {
+        for word in [
+            "-Dbench.n=1000",
+            "-Dkernel=gpu",
+            "-Dfast",
+            "-Dbench.file=large.bin",
+            "-Djmh.blackhole.mode=FULL",
+        ] {
+            assert_eq!(property(word).as_deref(), Some(word));
+        }
+        for word in [
+            "-Djava.io.tmpdir=x",
+            "-Duser.name=a",
+            "-Dfile.encoding=UTF-8",
+            "-Dcom.sun.management.jmxremote.port=9010",
+            "-Drun.id=7",
+            "-Dproject.version=1.2",
+            "-Djava.library.path=/a/lib",
+            "-Ddata=C:\\data",
+            "-Dserver=localhost:8080",
+            "-Dpeer=10.0.0.1",
+            "-Dstarted=2026-11-29T10:00:00",
+            "-Dwork=tmp4711",
+            "-Dsession=0b9d1c3e-7a5f-4f1e-9d7a-3a1f0c2b4d5e",
+            "-Xmx1g",
+        ] {
+            assert_eq!(property(word), None, "{word}");
+        }
+        assert_eq!(agent("-javaagent:/a/b/stub-1.2.3.jar=x=1").as_deref(), Some("-javaagent:stub"));
+        assert_eq!(agent("-javaagent:co-agent.jar").as_deref(), Some("-javaagent:co-agent"));
+        assert_eq!(agent("-agentlib:jdwp"), None);
+    }
 }

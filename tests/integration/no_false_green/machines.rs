@@ -150,7 +150,14 @@ fn no_head_whose_files_state_another_kind_of_build_is_green() {
     greens.check("JMH: assertions", &quicker(jmh, &[(flags, json!(["-Xmx1g", "-ea"]))]));
     quicker(jmh, &[("/0/vmVersion", json!("18+1"))]).expect_code(0);
     greens.check("JMH: another build", &quicker(jmh, &[("/0/vmVersion", json!("17-internal-fastdebug"))]));
-    greens.none(5);
+    let of_run =
+        ["-Dfile.encoding=UTF-8", "-Djava.io.tmpdir=x", "-Duser.name=b", "-Drun.id=7", "-Drmi.port=9010"];
+    quicker(jmh, &[(flags, json!(["-Xmx1g", "-Dtmp=/a"].into_iter().chain(of_run).collect::<Vec<_>>()))])
+        .expect_code(0);
+    for word in ["-Dbench.n=1000", "-Dkernel=stub", "-javaagent:/a/stub-1.2.jar"] {
+        greens.check(&format!("JMH: {word}"), &quicker(jmh, &[(flags, json!(["-Xmx1g", word]))]));
+    }
+    greens.none(8);
 }
 
 #[test]
