@@ -168,7 +168,8 @@ fn refuse_gaps(benchmark: &mut Benchmark, files: u64) {
         let Some(known) = known.filter(|known| (2..files).contains(known)) else { return true };
         let code = if is_main { LintCode::IncompleteJoin } else { LintCode::DroppedMetric };
         lints.push(Lint::new(code, format!("{} in {known} of {files} files", series.metric.name)));
-        is_main || Quality::of_name(&series.metric.name).is_some()
+        let metric = &series.metric;
+        is_main || Quality::of_name(&metric.name).is_some() || metric.is_of_unknown_meaning()
     });
     for lint in lints {
         add_lint(&mut benchmark.lints, lint);

@@ -208,6 +208,9 @@ pub const FIELD: &str = "field ";
 /// Begins the value of such a label for a measured number that differs from run to run; its range follows: `1.5 to 3`.
 pub const VARIES: &str = "varies from ";
 
+/// The least number of files in which a number that is always the same is a fact.
+const FILES_OF_A_FACT: usize = 3;
+
 /// Returns whether two values of a label are the same, or a measurement of similar size: the ranges would overlap if one
 /// were twice as large. A single run has one value.
 fn is_alike(label: &str, one: &str, two: &str) -> bool {
@@ -292,7 +295,12 @@ impl Benchmark {
             .axes()
             .filter_map(|(axis, one)| Some((axis.as_str(), one.as_str(), other.labels.get(axis)?.as_str())));
         let mut differing = of_axes.chain([of_fields]);
-        let (axis, one, two) = differing.find(|(axis, one, two)| !is_alike(axis, one, two))?;
+        // What all of several files state is no measurement, even if the other side's files state different values.
+        let is_fact =
+            self.metrics.first().and_then(|series| series.series.sessions()) >= Some(FILES_OF_A_FACT);
+        let varies = |one: &str, two: &str| is_fact && !one.starts_with(VARIES) && two.starts_with(VARIES);
+        let (axis, one, two) =
+            differing.find(|(axis, one, two)| !is_alike(axis, one, two) || varies(one, two))?;
         Some(format!("{axis}: {} / {}", excerpt(one, LONGEST_VALUE), excerpt(two, LONGEST_VALUE)))
     }
 
