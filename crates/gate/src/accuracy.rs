@@ -4,8 +4,8 @@
 //! pass.
 
 use benchgate_core::model::{
-    Benchmark, Divergence, Lint, LintCode, Metric, MetricSeries, OutputCheck, Process, Quality, Run, Series,
-    VerifyCode,
+    ANY_TEXT, Benchmark, Divergence, Lint, LintCode, Metric, MetricSeries, OutputCheck, Process, Quality,
+    Run, SILENT, STANDARD_OUTPUT, Series, VerifyCode,
 };
 use benchgate_core::numerics::{self, Tensor};
 use benchgate_stats::classical::{UMethod, mann_whitney};
@@ -297,10 +297,21 @@ pub fn changed_facts(
         let is_changed = !now.contains(&first) && !is_total([of_base, head], name);
         is_changed.then(|| format!("`{name}` {first} → {other}"))
     });
-    let named: Vec<String> = changed.by_ref().take(MOST_NAMED).collect();
+    let mut named: Vec<String> = changed.by_ref().take(MOST_NAMED).collect();
     let more = changed.count();
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    named.extend(other_text(base, head));
     (!named.is_empty()).then(|| Lint::new(LintCode::FactChanged, format!("{}{more}", named.join(", "))))
+}
+
+/// Returns the texts that the processes of the sides print, if each process of a side prints the same.
+fn other_text(base: &Benchmark, head: &Benchmark) -> Option<String> {
+    let [was, now] = [base, head].map(|side| {
+        let text = side.labels.get(STANDARD_OUTPUT);
+        text.filter(|text| ![ANY_TEXT, SILENT].contains(&text.as_str()))
+    });
+    let (was, now) = was.zip(now).filter(|(was, now)| was != now)?;
+    Some(format!("{STANDARD_OUTPUT} `{was}` → `{now}`"))
 }
 
 /// Returns the finding that more sessions of head than of base lack a metric: these sessions may have failed.

@@ -245,7 +245,7 @@ fn a_command_timed_as_a_whole_that_prints_another_text_did_something_else() {
         change.bench(body);
         let outcome = change.strictly();
         assert!(outcome.stdout.contains("\"micro\""), "{}", outcome.said());
-        outcome.stdout.contains("standard output: ")
+        outcome.stdout.contains("standard output `")
     };
     assert!(!found(&format!("{}; true", text("1.2e-07", ""))));
     assert!(!found(&text("1.2e-07", "$$")), "a number that each process prints anew is not compared");
