@@ -299,9 +299,9 @@ pub fn changed_facts(
     });
     let mut named: Vec<String> = changed.by_ref().take(MOST_NAMED).collect();
     let more = changed.count();
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    named.extend((more > 0).then(|| format!("{more} more")));
     named.extend(other_text(base, head));
-    (!named.is_empty()).then(|| Lint::new(LintCode::FactChanged, format!("{}{more}", named.join(", "))))
+    (!named.is_empty()).then(|| Lint::new(LintCode::FactChanged, named.join(", ")))
 }
 
 /// Returns the texts that the processes of the sides print, if each process of a side prints the same.
@@ -367,12 +367,17 @@ fn is_ranked_worse(
     (test.less < NOT_CHANCE).then_some(medians)
 }
 
+/// Returns whether both sides' values of a metric have ratios.
+pub fn has_ratio(base: &Benchmark, head: &MetricSeries) -> bool {
+    !is_signed(head) && !base.metric(&head.metric.name).is_some_and(is_signed)
+}
+
 /// Returns whether a metric's values have no ratio, because one is below zero: they state at most how right a result is.
 pub fn is_signed(series: &MetricSeries) -> bool {
     series.metric.may_be_negative() && values(series).iter().any(|value| *value < 0.0)
 }
 
-fn values(series: &MetricSeries) -> Vec<f64> {
+pub fn values(series: &MetricSeries) -> Vec<f64> {
     match &series.series {
         Series::Exact(value) => vec![*value],
         Series::Processes(processes) => {

@@ -135,11 +135,10 @@ pub fn drafts(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_
     let unusable = unusable(base).or_else(|| unusable(head));
     let accuracy = accuracy::lints(base, head);
     let mut asked = workload::lints(base, head, session.together);
-    let oldest = session.history.as_ref().and_then(|sessions| sessions.oldest(name));
-    asked.extend(accuracy::quality_lints(base, oldest, head, rules));
+    let stored = session.history.as_ref();
+    asked.extend(accuracy::quality_lints(base, stored.and_then(|it| it.oldest(name)), head, rules));
     asked.extend(disturbance::clocks(base, head));
-    let newest = session.history.as_ref().and_then(|sessions| sessions.newest(name));
-    asked.extend(accuracy::changed_facts(base, newest, head, rules));
+    asked.extend(accuracy::changed_facts(base, stored.and_then(|it| it.newest(name)), head, rules));
     let disturbed =
         disturbance::of_row(base, head, Measured::new(session.together, session.history.is_some()));
     let untimed = untimed(pair, (base, head), session, rules);
@@ -148,9 +147,7 @@ pub fn drafts(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_
     for series in head.metrics.iter().filter(|series| !is_untimed(series)) {
         let rule = rules.metric(name, &series.metric);
         // Its values were compared with base's above.
-        if !rule.fatal
-            && [Some(series), base.metric(&series.metric.name)].into_iter().flatten().any(accuracy::is_signed)
-        {
+        if !rule.fatal && !accuracy::has_ratio(base, series) {
             continue;
         }
         let mut row = blank(name, pair, Verdict::Inconclusive, Reason::Open, false);
@@ -195,14 +192,12 @@ pub fn drafts(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_
     drafts.extend(untimed);
     drafts.extend(untimed_on_both(pair, (base, head), rules));
     drafts.retain(|draft| draft.row.metric.as_ref().is_none_or(|metric| session.judges(metric)));
-    // The reader found unusable values. If no gating row shows that, the benchmark would pass by its
-    // remaining rows.
+    // If no gating row shows that the reader found unusable values, the benchmark would pass by its other rows.
     let shows = |draft: &Draft| draft.row.fatal && draft.row.verdict == Verdict::Error;
     if let Some(lint) = unusable.filter(|_| !drafts.iter().any(shows)) {
         drafts.push(Draft::settled(blank(name, pair, Verdict::Error, Reason::Unusable(lint.clone()), true)));
     }
-    // Different work is inconclusive too, and so is another reference for the outputs: correct outputs and
-    // equal modules are not the whole benchmark.
+    // Correct outputs and equal modules are not the whole benchmark: different work is inconclusive too.
     if let Some(lint) = asked.into_iter().next()
         && !drafts.iter().any(|draft| draft.row.fatal && draft.row.lints.contains(&lint))
     {

@@ -113,7 +113,7 @@ impl<'a> Sessions<'a> {
             Earlier::share_shifts(rows);
         }
         let oldest = oldest_qualities(sessions, head);
-        let newest = joined(runs.iter().rev().copied(), Metric::is_of_unknown_meaning);
+        let newest = joined(runs.iter().rev().take(FEW).copied(), Metric::is_of_unknown_meaning);
         Self { rows, earlier, best, oldest, newest, common, anchor: head.anchor.as_ref() }
     }
 

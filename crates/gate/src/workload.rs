@@ -4,12 +4,12 @@
 //! items or bytes that the call processes.
 
 use benchgate_core::model::{
-    ARCHITECTURE, Benchmark, LABEL_WORDS, Lint, LintCode, Metric, MetricSeries, Process, Series, SideName,
-    Summary, Unit, Workload, excerpt, is_in, name_words, words,
+    ARCHITECTURE, Benchmark, LABEL, LABEL_WORDS, Lint, LintCode, Metric, MetricSeries, Process, Series,
+    SideName, Summary, Unit, Workload, excerpt, is_in, name_words, words,
 };
 use benchgate_stats::describe;
 
-use super::series;
+use super::{accuracy, series};
 
 /// Returns findings about differences between the work of the two sides. Results of tools that do not record
 /// it are accepted, but in a session that measured both sides, either both must record it or neither.
@@ -100,8 +100,14 @@ fn other_axis(base: &Benchmark, head: &Benchmark) -> Option<Lint> {
     Some(Lint::new(LintCode::WorkloadChanged, format!("the sides differ in {axis}")))
 }
 
-/// Returns the words that only one side's labels have: a program may say there that it did something else.
+/// Returns the words that only one side's labels have: a program may say there that it did something else. Results of
+/// older versions have a label without its words.
 fn other_label(base: &Benchmark, head: &Benchmark) -> Option<String> {
+    let is_unknown =
+        |side: &Benchmark| side.labels.contains_key(LABEL) && !side.labels.contains_key(LABEL_WORDS);
+    if is_unknown(base) || is_unknown(head) {
+        return None;
+    }
     let words = |side: &Benchmark| side.labels.get(LABEL_WORDS).map(|words| excerpt(words, 80));
     let [was, now] = [words(base), words(head)];
     let shown = |words: Option<String>| words.unwrap_or_else(|| "none".to_owned());
@@ -181,7 +187,15 @@ const DIGITS: usize = 3;
 /// Returns the rate by which the work of a call differs, as `items-per-second: 64 / 32 per call`; `None` if the work
 /// is the same or unknown.
 pub fn difference(base: &Benchmark, head: &Benchmark) -> Option<String> {
-    base.metrics.iter().filter(|series| is_rate(&series.metric)).find_map(|rate| {
+    // A rate that never varies, although times do, was set and not measured: `target_fps`.
+    let values = |side: &Benchmark, name: &str| side.metric(name).map_or_else(Vec::new, accuracy::values);
+    let varies = |name: &str| {
+        let all = [values(base, name), values(head, name)].concat();
+        all.len() < 3 || all.iter().any(|value| *value != all[0])
+    };
+    let times_vary = varies(&Metric::LATENCY.name);
+    let rates = base.metrics.iter().filter(|series| is_rate(&series.metric));
+    rates.filter(|rate| !times_vary || varies(&rate.metric.name)).find_map(|rate| {
         let name = &rate.metric.name;
         // The tool divides by one of the clocks, and by the same one on both sides.
         let clocks = [Metric::CPU_TIME, Metric::LATENCY];

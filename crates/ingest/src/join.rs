@@ -168,8 +168,7 @@ fn refuse_gaps(benchmark: &mut Benchmark, files: u64) {
         let Some(known) = known.filter(|known| (2..files).contains(known)) else { return true };
         let code = if is_main { LintCode::IncompleteJoin } else { LintCode::DroppedMetric };
         lints.push(Lint::new(code, format!("{} in {known} of {files} files", series.metric.name)));
-        let metric = &series.metric;
-        is_main || Quality::of_name(&metric.name).is_some() || metric.is_of_unknown_meaning()
+        is_main || Quality::of_name(&series.metric.name).is_some()
     });
     for lint in lints {
         add_lint(&mut benchmark.lints, lint);
@@ -318,6 +317,9 @@ fn add_lint(lints: &mut Vec<Lint>, lint: Lint) {
 pub(super) const SEVERAL_LABELS: &str = "several";
 
 pub(super) fn merge_benchmark(kept: &mut Benchmark, mut next: Benchmark, label: &str) {
+    if let Some(words) = next.labels.get(LABEL_WORDS).filter(|_| !kept.labels.contains_key(LABEL_WORDS)) {
+        kept.labels.insert(LABEL_WORDS.to_owned(), words.clone());
+    }
     if let (Some(one), Some(two)) = (kept.labels.get_mut(LABEL_WORDS), next.labels.get_mut(LABEL_WORDS))
         && one != two
     {

@@ -212,7 +212,7 @@ fn benchmark(entry: &str, state: &State, devices: &HashMap<i64, &str>) -> Benchm
         if let Some(mean) = tags.iter().find_map(|tag| value(tag)) {
             // The tool computes rates from the mean time, so only the last digit is rounded.
             let is_exact = unit == Unit::PerSecond && mean > 0.0;
-            let interval = is_exact.then(|| (mean * (1.0 - ROUNDING), mean * (1.0 + ROUNDING)));
+            let interval = is_exact.then_some((mean * (1.0 - ROUNDING), mean * (1.0 + ROUNDING)));
             let stated = Summary { mean: Some(mean), interval, ..Summary::default() };
             summary(&mut benchmark, own_metric(name, unit, better), scale, stated);
         }

@@ -187,6 +187,8 @@ fn a_number_that_may_differ_between_equal_programs_changes_nothing() {
         ("allocs_per_iter", 12.0, 10.0),
         ("memory_mb", 100.5, 90.5),
         ("gpu_index", 0.0, 1.0),
+        ("gpu_util", 97.0, 96.0),
+        ("vec", 8.0, 16.0),
     ];
     for (name, base, head) in numbers {
         let world = World::new();
@@ -214,6 +216,8 @@ fn no_label_whose_numbers_head_changed_is_green() {
         ["sum=-1234", "sum=99"],
         ["sum=1234", "sum="],
         ["", "cpu fallback"],
+        ["12 ms", "cpu fallback"],
+        ["right=0,93", "right=0,12"],
     ] {
         let world = World::new();
         for (offset, (side, label)) in
@@ -343,4 +347,22 @@ fn one_wrong_result_among_many_is_found_if_those_of_base_are_alike() {
     assert_eq!(judged(&varying(0.5), &one_of(varying(0.5), 0.56)), Some(0));
     assert_eq!(judged(&varying(0.5), &one_of(varying(0.5), 2.5)), Some(11));
     assert_eq!(judged(&varying(0.5), &varying(0.6)), Some(11));
+}
+
+/// A frame rate that a program keeps does not hide that a frame takes longer.
+#[test]
+fn a_rate_that_was_set_hides_no_slowdown() {
+    let world = World::new();
+    for (offset, (side, factor)) in [("base", 1.0), ("head", 1.5)].into_iter().enumerate() {
+        for file in 0..3 {
+            let mut document: Value =
+                serde_json::from_str(&google(Some(("target_fps", 60.0)), 5 * file + offset)).unwrap();
+            for row in document["benchmarks"].as_array_mut().unwrap() {
+                row["real_time"] = Value::from(factor * row["real_time"].as_f64().unwrap());
+                row["cpu_time"] = row["real_time"].clone();
+            }
+            world.write(&format!("{side}/{file}.json"), document.to_string());
+        }
+    }
+    world.run(["compare", "base", "head", "--between-cv", "0.1%"]).expect_code(10);
 }

@@ -188,7 +188,9 @@ pub const DEVICE_CLOCK: &str = "device-clock";
 /// python`. The tool may be the intended change, so a difference is reported, and the sides stay comparable.
 pub const ENVIRONMENT: &str = "environment ";
 
-/// Label with the words in the labels of a Google Benchmark program, which must be equal on both sides.
+/// Label with the first label of a Google Benchmark program's benchmark, and the words in all its labels, which must be
+/// equal on both sides.
+pub const LABEL: &str = "label";
 pub const LABEL_WORDS: &str = "label words";
 
 /// Label with the text that a command that is timed as a whole printed, and its values if it printed nothing, or not the

@@ -323,9 +323,9 @@ const SCORES: &str = "accuracy score scores psnr snr sqnr sdr sisdr sisnr f1 ble
     loglikelihood logprob mmlu gsm8k hellaswag humaneval winogrande truthfulqa mbpp allclose converged";
 const CHECKSUMS: &str = "checksum checksums crc crc32 crc64 digest md5 sha1 sha256";
 
-/// Names of numbers that determine how much work is done, separated by `|`. `size`, `bytes`, `count`, `nodes`, `ops`, `steps`, `calls`,
-/// `flops`, `depth`, `queries`, `messages`, `blocks` and `nnz` are missing, because they also name results that an
-/// improvement makes smaller: the nodes that a search visits, the operations after a fusion.
+/// Names of numbers that determine how much work is done, separated by `|`. `size`, `bytes`, `count`, `nodes`, `ops`,
+/// `steps`, `calls`, `flops`, `depth`, `queries`, `messages`, `blocks` and `nnz` are missing, because they also name
+/// results that an improvement makes smaller: the nodes that a search visits, the operations after a fusion.
 const WORK: &str = "n|items|item|elements|element|elems|pixels|input size|problem size|tolerance|threshold|batch|\
     batch size|bs|seq len|seqlen|sequence length|tokens|generated tokens|new tokens|output tokens|\
     context len|context length|rows|row|columns|cols|images|frames|requests|records|documents|atoms|\
@@ -354,10 +354,12 @@ const SETTINGS: &str =
     "scale size threshold tolerance tol bound bounds limit mode type function weight length seed";
 /// Words in the names of numbers that tell runs and builds apart.
 const IDENTITIES: &str = "run ci build version v revision rev commit git sha seed pid id number date day timestamp job port gpu cpu cuda \
-    hip rocm vulkan device index core iter iters iterations repeat repeats repetitions reps rounds samples warmup";
+    hip rocm vulkan device index core host ptr addr address iter iters iterations repeat repeats repetitions reps rounds samples warmup";
+/// Words for what a machine reads, or what is computed from times.
+const READINGS: &str =
+    "ipc cpi temp util utilization occupancy load freq frequency mhz ghz hz gbps bw eff efficiency";
 /// Words for what a compiler chooses, also the memory that its code needs.
-const CHOICES: &str =
-    "tile tiles tiling unroll unrolled regs registers vgprs sgprs smem lds grid warps waves stages heap used";
+const CHOICES: &str = "tile tiles tiling unroll unrolled regs registers vgprs sgprs smem lds grid warps waves stages vec vector vlen lmul heap used";
 const UNITS: &str = "ps ns us ms s sec secs second seconds kb mb gb kib mib gib bytes";
 
 impl Quality {
@@ -395,7 +397,9 @@ impl Quality {
 
     /// Returns whether a name states that the number is a measurement, such as that of memory or a time.
     pub fn is_measurement(name: &str) -> bool {
-        is_measured(&words(&name_words(name)))
+        let name = name_words(name);
+        let words = words(&name);
+        is_measured(&words) || words.iter().any(|word| is_in(READINGS, word))
     }
 
     /// Returns whether a name states that the number may be another one although the program does the same: it identifies

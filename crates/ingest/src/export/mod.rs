@@ -238,9 +238,9 @@ fn worst<'a>(lints: impl Iterator<Item = &'a Lint> + Clone) -> Option<RowMark> {
         let found = lints.clone().find(|lint| lint.code.consequence() == consequence)?;
         Some(format!("{}: {}", found.code, found.detail))
     };
-    worst(Consequence::Error)
-        .map(RowMark::Failed)
-        .or_else(|| worst(Consequence::Inconclusive).map(RowMark::Skipped))
+    worst(Consequence::Error).map(RowMark::Failed).or_else(|| {
+        worst(Consequence::Inconclusive).or_else(|| worst(Consequence::NotGreen)).map(RowMark::Skipped)
+    })
 }
 
 /// Returns the verification result that fails a benchmark, for a format that has no code for it.

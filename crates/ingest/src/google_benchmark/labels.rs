@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use benchgate_core::model::{
-    Benchmark, LABEL_WORDS, Lint, LintCode, Metric, Quality, excerpt, is_axis, is_in, name_words, words,
+    Benchmark, LABEL, LABEL_WORDS, Lint, LintCode, Metric, Quality, excerpt, is_axis, is_in, name_words,
+    words,
 };
 
 use super::super::build::time_unit;
@@ -48,10 +49,9 @@ impl Labels {
 
     /// Adds the first label, the words and the problem of all labels to the benchmark.
     pub(super) fn describe(&self, benchmark: &mut Benchmark) {
-        for (name, text) in [("label", &self.first), (LABEL_WORDS, &self.words)] {
-            let text = text.iter().filter(|text| !text.is_empty());
-            benchmark.labels.extend(text.map(|text| (name.to_owned(), text.clone())));
-        }
+        let first = self.first.iter().filter(|text| !text.is_empty());
+        benchmark.labels.extend(first.map(|text| (LABEL.to_owned(), text.clone())));
+        benchmark.labels.extend(self.words.iter().map(|words| (LABEL_WORDS.to_owned(), words.clone())));
         benchmark.lints.extend(self.problem.clone());
     }
 
@@ -172,17 +172,17 @@ const MOST_NAMES: usize = 64;
 /// Returns the numbers of [`quality`] and those of other pairs (`sum=1234`, `right: 93/100`), whose meaning is unknown. Those
 /// with a unit are measurements.
 fn numbers(label: &str) -> Vec<(String, f64)> {
-    let mut found = quality(label);
-    // A comma between two digits is a decimal one, or separates thousands. All runs write it alike.
+    // A comma between two digits is a decimal one, or separates thousands. All runs write it alike, so it is left out.
     let bytes = label.as_bytes();
     let is_digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
-    let is_decimal = |at: usize| bytes[at] == b',' && at > 0 && is_digit(at - 1) && is_digit(at + 1);
+    let is_in_number = |at: usize| bytes[at] == b',' && at > 0 && is_digit(at - 1) && is_digit(at + 1);
     let label: String = label
         .char_indices()
-        .filter(|(at, _)| !is_decimal(*at))
+        .filter(|(at, _)| !is_in_number(*at))
         .map(|(_, c)| c)
         .collect::<String>()
         .replace(" = ", "=");
+    let mut found = quality(&label);
     let one = |text: &str| match text.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16).ok().map(|value| value as f64),
         None => number(text),

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use benchgate_config::{CommandLine, OutputReading};
 use benchgate_core::model::{
-    Benchmark, Consequence, Context, Lint, LintCode, Metric, MetricSeries, Outcome, SILENT, STANDARD_OUTPUT,
-    Series, Stage, Unit, digest_of, excerpt,
+    ANY_TEXT, Benchmark, Consequence, Context, Lint, LintCode, Metric, MetricSeries, Outcome, SILENT,
+    STANDARD_OUTPUT, Series, Stage, Unit, digest_of, excerpt, is_in,
 };
 use benchgate_core::record::{MOST_RESULT_BYTES, OutcomeRecord, SampleMap};
 use benchgate_host::files;
@@ -141,25 +141,51 @@ fn unread(command: &PreparedCommand, finished: &Finished, bytes: &[u8]) -> Resul
     Ok(output)
 }
 
-/// Returns what a process printed, without the words that are not the same on both sides, or in any two runs, although the
-/// program does the same: paths, versions and hashes. A program that failed without an error may print nothing, or another
-/// text than base's.
+/// Names of days and months, by their first three letters, and units of time.
+const OF_DATES: &str = "mon tue wed thu fri sat sun jan feb mar apr may jun jul aug sep oct nov dec";
+const OF_TIMES: &str = "ns us µs ms s sec secs second seconds min mins minutes h hours";
+
+/// Returns what a process printed, without what is not the same on both sides, or in any two runs, although the program
+/// does the same: paths, versions, hashes, times, and lines with a date. A program that failed without an error may print
+/// nothing, or another text than base's.
 fn said(printed: &str) -> String {
     const LONGEST: usize = 60;
-    let is_kept = |word: &&str| {
-        let bare = word.trim_matches(|c: char| !c.is_alphanumeric());
-        let is_hash = bare.len() > 6 && bare.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let is_version = bare.split('.').count() > 2
-            || bare.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
-        !word.contains(['/', '\\'])
-            && !(is_hash && bare.bytes().any(|byte| byte.is_ascii_alphabetic()))
-            && !is_version
+    let is_digit = |c: char| c.is_ascii_digit();
+    let is_dated = |line: &&str| {
+        line.split_whitespace().any(|word| {
+            let word = word.trim_matches(|c: char| !c.is_alphanumeric());
+            let is_name = word.is_ascii() && word.len() == 3 && is_in(OF_DATES, &word.to_lowercase());
+            let is_clock = word.contains([':', '-'])
+                && word.starts_with(is_digit)
+                && word.chars().all(|c| is_digit(c) || "-:.TZ".contains(c));
+            is_name || is_clock
+        })
     };
-    let words: Vec<&str> = printed.split_whitespace().filter(is_kept).collect();
-    match words.join(" ") {
+    let bare = |word: &str| word.trim_matches(|c: char| !c.is_alphanumeric()).to_owned();
+    let is_kept = |word: &str, next: Option<&&str>| {
+        let bare = bare(word);
+        let is_hex = bare.len() > 6 && bare.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let is_hash = is_hex && bare.contains(|c: char| c.is_ascii_alphabetic());
+        let is_version = bare.split('.').count() > 2
+            || bare.strip_prefix('v').is_some_and(|rest| rest.starts_with(is_digit));
+        let unit = bare.trim_start_matches(|c: char| is_digit(c) || c == '.');
+        let next = next.map(|next| next.trim_matches(|c: char| !c.is_alphanumeric()));
+        let is_number = unit.is_empty() && !bare.is_empty();
+        let is_time = bare.starts_with(is_digit) && is_in(OF_TIMES, unit)
+            || is_number && next.is_some_and(|next| is_in(OF_TIMES, next));
+        !word.contains(['/', '\\']) && !is_hash && !is_version && !is_time
+    };
+    let of_line = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let kept = (0..words.len()).filter(|at| is_kept(words[*at], words.get(at + 1))).map(|at| words[at]);
+        kept.collect::<Vec<_>>().join(" ")
+    };
+    let lines: Vec<String> = printed.lines().filter(|line| !is_dated(line)).map(of_line).collect();
+    match lines.join(" ").trim() {
         _ if printed.trim_ascii().is_empty() => SILENT.to_owned(),
-        text if text.chars().count() <= LONGEST => text,
-        text => format!("{} (SHA-256 {})", excerpt(&text, LONGEST), &digest_of([&text])[..12]),
+        "" => ANY_TEXT.to_owned(),
+        text if text.chars().count() <= LONGEST => text.to_owned(),
+        text => format!("{} (SHA-256 {})", excerpt(text, LONGEST), &digest_of([text])[..12]),
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use benchgate_core::model::{
-    ANY_TEXT, BenchmarkName, Lint, LintCode, Metric, Outcome, STANDARD_OUTPUT, SideName, Stage,
+    ANY_TEXT, BenchmarkName, Lint, LintCode, Metric, Outcome, SILENT, STANDARD_OUTPUT, SideName, Stage,
 };
 use benchgate_core::record::{BenchmarkRecord, OutcomeRecord, ProcessRecord, StageRecord, StageStatus};
 
@@ -167,9 +167,11 @@ fn record(
     };
     let mut rows = processes_of_side.iter().filter_map(|process| process.rows.get(name));
     let mut labels = rows.next().map(|row| row.labels.clone()).unwrap_or_default();
-    // A text that is another one in each process states a time, and is not compared.
+    // A text that is another one in each process states a time, and is not compared. One process doesn't show that.
+    let rest: Vec<&&PrintedRow> = rows.collect();
     if let Some(said) = labels.get_mut(STANDARD_OUTPUT)
-        && rows.any(|row| row.labels.get(STANDARD_OUTPUT) != Some(said))
+        && said != SILENT
+        && (rest.is_empty() || rest.iter().any(|row| row.labels.get(STANDARD_OUTPUT) != Some(said)))
     {
         ANY_TEXT.clone_into(said);
     }
