@@ -4,8 +4,8 @@
 //! pass.
 
 use benchgate_core::model::{
-    ANY_TEXT, Benchmark, Divergence, Lint, LintCode, Metric, MetricSeries, OutputCheck, Process, Quality,
-    Run, SILENT, STANDARD_OUTPUT, Series, VerifyCode,
+    ANY_TEXT, Benchmark, Divergence, LABEL, LABEL_WORDS, Lint, LintCode, Metric, MetricSeries, OutputCheck,
+    Process, Quality, Run, SILENT, STANDARD_OUTPUT, Series, VerifyCode, excerpt,
 };
 use benchgate_core::numerics::{self, Tensor};
 use benchgate_stats::classical::{UMethod, mann_whitney};
@@ -301,7 +301,15 @@ pub fn changed_facts(
     let more = changed.count();
     named.extend((more > 0).then(|| format!("{more} more")));
     named.extend(other_text(base, head));
+    named.extend(new_label(base, head));
     (!named.is_empty()).then(|| Lint::new(LintCode::FactChanged, named.join(", ")))
+}
+
+/// Returns the words of head's labels if base has no label: a program may say there that it did something else.
+fn new_label(base: &Benchmark, head: &Benchmark) -> Option<String> {
+    let words = head.labels.get(LABEL_WORDS).filter(|words| !words.is_empty())?;
+    let is_new = !base.labels.contains_key(LABEL) && !base.labels.contains_key(LABEL_WORDS);
+    is_new.then(|| format!("a new label says `{}`", excerpt(words, 80)))
 }
 
 /// Returns the texts that the processes of the sides print, if each process of a side prints the same.

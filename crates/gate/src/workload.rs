@@ -4,8 +4,8 @@
 //! items or bytes that the call processes.
 
 use benchgate_core::model::{
-    ARCHITECTURE, Benchmark, LABEL, LABEL_WORDS, Lint, LintCode, Metric, MetricSeries, Process, Series,
-    SideName, Summary, Unit, Workload, excerpt, is_in, name_words, words,
+    ARCHITECTURE, Benchmark, Lint, LintCode, Metric, MetricSeries, Process, Series, SideName, Summary, Unit,
+    Workload, is_in, name_words, words,
 };
 use benchgate_stats::describe;
 
@@ -94,24 +94,9 @@ pub fn model_changed(base: &Benchmark, head: &Benchmark) -> bool {
 /// identify benchmarks by name and labels.
 fn other_axis(base: &Benchmark, head: &Benchmark) -> Option<Lint> {
     let axis = base.differing_preparation(head).or_else(|| base.differing_axis(head));
-    let axis = axis.or_else(|| other_label(base, head));
     let axis = axis.or_else(|| difference(base, head));
     let axis = axis.or_else(|| other_statistics(base, head)).or_else(|| empty_loop(base, head))?;
     Some(Lint::new(LintCode::WorkloadChanged, format!("the sides differ in {axis}")))
-}
-
-/// Returns the words that only one side's labels have: a program may say there that it did something else. Results of
-/// older versions have a label without its words.
-fn other_label(base: &Benchmark, head: &Benchmark) -> Option<String> {
-    let is_unknown =
-        |side: &Benchmark| side.labels.contains_key(LABEL) && !side.labels.contains_key(LABEL_WORDS);
-    if is_unknown(base) || is_unknown(head) {
-        return None;
-    }
-    let words = |side: &Benchmark| side.labels.get(LABEL_WORDS).map(|words| excerpt(words, 80));
-    let [was, now] = [words(base), words(head)];
-    let shown = |words: Option<String>| words.unwrap_or_else(|| "none".to_owned());
-    (was.is_some() != now.is_some()).then(|| format!("{LABEL_WORDS}: {} / {}", shown(was), shown(now)))
 }
 
 /// Time of a call, in nanoseconds, that a few cycles take, and the factor by which base's must exceed it to show that
