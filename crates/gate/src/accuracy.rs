@@ -12,6 +12,7 @@ use benchgate_stats::classical::{UMethod, mann_whitney};
 use benchgate_stats::describe;
 
 use super::rules::Rules;
+use super::series::{self, values};
 use super::workload::{self, is_clearly_less};
 
 /// Ratio of two errors (root mean square) below which their difference is not reported: two correct roundings
@@ -377,25 +378,7 @@ fn is_ranked_worse(
 
 /// Returns whether both sides' values of a metric have ratios.
 pub fn has_ratio(base: &Benchmark, head: &MetricSeries) -> bool {
-    !is_signed(head) && !base.metric(&head.metric.name).is_some_and(is_signed)
-}
-
-/// Returns whether a metric's values have no ratio, because one is below zero: they state at most how right a result is.
-pub fn is_signed(series: &MetricSeries) -> bool {
-    series.metric.may_be_negative() && values(series).iter().any(|value| *value < 0.0)
-}
-
-pub fn values(series: &MetricSeries) -> Vec<f64> {
-    match &series.series {
-        Series::Exact(value) => vec![*value],
-        Series::Processes(processes) => {
-            processes.iter().flat_map(|process| process.samples.iter().copied()).collect()
-        }
-        Series::Summaries(summaries) => {
-            let stated = summaries.iter().flat_map(|it| [it.mean, it.median, it.min, it.max]);
-            stated.flatten().collect()
-        }
-    }
+    !series::is_signed(head) && !base.metric(&head.metric.name).is_some_and(series::is_signed)
 }
 
 /// Returns whether head does clearly less work than base, although base's amounts vary. The counter may be that of a call

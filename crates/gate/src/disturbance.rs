@@ -8,7 +8,7 @@ use benchgate_core::model::{
 use benchgate_stats::describe::lopsided;
 
 use super::series::Readings;
-use super::{accuracy, context, copied, series};
+use super::{context, copied, series};
 
 /// Excess of one side's share of disturbed processes over the other's, above which its result may have moved:
 /// the location of a row is robust and tolerates a quarter of bad values.
@@ -39,7 +39,7 @@ pub fn unfit(run: &Run) -> Vec<(Option<BenchmarkName>, Lint)> {
         let lints = benchmark.lints.iter().cloned().chain(alone).filter(|lint| forbids(lint));
         found.extend(lints.map(|lint| (Some(benchmark.name.clone()), lint)));
         // A series that can't be read can't be compared.
-        let metrics = benchmark.metrics.iter().filter(|series| !accuracy::is_signed(series));
+        let metrics = benchmark.metrics.iter().filter(|series| !series::is_signed(series));
         let unusable = metrics.filter_map(|series| series::read(series).err());
         found.extend(unusable.map(|lint| (Some(benchmark.name.clone()), lint)));
     }

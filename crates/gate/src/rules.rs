@@ -8,8 +8,8 @@ use benchgate_core::model::{
     Benchmark, BenchmarkGlob, BenchmarkName, Better, Metric, Quality, RENAMED_FROM, Run, Verdict, is_date,
 };
 
-use super::accuracy::is_signed;
 use super::gradual::StoredSessions;
+use super::series::is_signed;
 use super::{
     ChangedReference, EarlierSessions, Expectation, Limit, MetricPolicy, NumericsTolerance, Override, Policy,
     Reason, Row, TestKind, Waiver, WaiverUse,

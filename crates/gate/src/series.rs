@@ -84,6 +84,25 @@ fn unusable(value: f64, metric: &Metric) -> Option<Lint> {
     bad.then(|| Lint::new(LintCode::ZeroTime, format!("a value is {value}{ratio}")))
 }
 
+/// Returns whether a metric's values have no ratio, because one is below zero: they state at most how right a result is.
+pub fn is_signed(series: &MetricSeries) -> bool {
+    series.metric.may_be_negative() && values(series).iter().any(|value| *value < 0.0)
+}
+
+/// Returns all values of a series, or all statistics that were kept.
+pub fn values(series: &MetricSeries) -> Vec<f64> {
+    match &series.series {
+        Series::Exact(value) => vec![*value],
+        Series::Processes(processes) => {
+            processes.iter().flat_map(|process| process.samples.iter().copied()).collect()
+        }
+        Series::Summaries(summaries) => {
+            let stated = summaries.iter().flat_map(|it| [it.mean, it.median, it.min, it.max]);
+            stated.flatten().collect()
+        }
+    }
+}
+
 /// Reads a series, or returns the reason why it can't be used.
 pub fn read(series: &MetricSeries) -> Result<Readings, Lint> {
     let groups: Vec<Repetitions<'_>> = match &series.series {

@@ -9,7 +9,7 @@ use benchgate_core::model::{
 };
 use benchgate_stats::describe;
 
-use super::{accuracy, series};
+use super::series;
 
 /// Returns findings about differences between the work of the two sides. Results of tools that do not record
 /// it are accepted, but in a session that measured both sides, either both must record it or neither.
@@ -173,7 +173,7 @@ const DIGITS: usize = 3;
 /// is the same or unknown.
 pub fn difference(base: &Benchmark, head: &Benchmark) -> Option<String> {
     // A rate that never varies, although times do, was set and not measured: `target_fps`.
-    let values = |side: &Benchmark, name: &str| side.metric(name).map_or_else(Vec::new, accuracy::values);
+    let values = |side: &Benchmark, name: &str| side.metric(name).map_or_else(Vec::new, series::values);
     let varies = |name: &str| {
         let all = [values(base, name), values(head, name)].concat();
         all.len() < 3 || all.iter().any(|value| *value != all[0])
