@@ -104,7 +104,7 @@ fn other_axis(base: &Benchmark, head: &Benchmark) -> Option<Lint> {
 const EMPTY_CALL: (f64, f64) = (1.0, 20.0);
 
 /// Factor by which no change of the same work is faster.
-const SOMETHING_ELSE: f64 = 1000.0;
+const IMPLAUSIBLE_SPEEDUP: f64 = 1000.0;
 
 /// Returns the difference if a call of base does something and one of head takes no longer than an empty loop, or almost no
 /// time in comparison: the compiler may have removed what was to be timed, or the program may not call it.
@@ -113,8 +113,12 @@ fn empty_loop(base: &Benchmark, head: &Benchmark) -> Option<String> {
     let time = |side: &Benchmark| Some(series::described(side.metric(&Metric::LATENCY.name)?)?.location);
     let (base, head) = time(base).zip(time(head))?;
     let is_empty = head < empty && base > factor * head.max(empty);
-    let why = if is_empty { "which an empty loop takes" } else { "more than 1000 times faster" };
-    (is_empty || base > SOMETHING_ELSE * head)
+    let why = if is_empty {
+        "which an empty loop takes".to_owned()
+    } else {
+        format!("more than {IMPLAUSIBLE_SPEEDUP} times faster")
+    };
+    (is_empty || base > IMPLAUSIBLE_SPEEDUP * head)
         .then(|| format!("the work of a call: {base:.0} / {head:.2} ns, {why}"))
 }
 

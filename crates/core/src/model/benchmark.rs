@@ -296,7 +296,7 @@ impl Benchmark {
             .axes()
             .filter_map(|(axis, one)| Some((axis.as_str(), one.as_str(), other.labels.get(axis)?.as_str())));
         let mut differing = of_axes.chain([of_fields]);
-        // What all of several files state is no measurement, even if the other side's files state different values.
+        // A value that all files of one side state was not measured, although the other side's files differ.
         let is_fact =
             self.metrics.first().and_then(|series| series.series.sessions()) >= Some(FILES_OF_A_FACT);
         let varies = |one: &str, two: &str| is_fact && !one.starts_with(VARIES) && two.starts_with(VARIES);

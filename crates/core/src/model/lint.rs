@@ -273,9 +273,9 @@ lint_codes! {
         "Change inputs, devices and runtime flags in a separate commit and accept that commit with a waiver, \
         or rename the model or target. Later changes are then compared with the new settings.";
     FactChanged "fact-changed" NotGreen Benchmark,
-        "A number of unknown meaning is constant at base and different in all of head's results, which may state that head did \
-        something else or that its result is wrong.",
-        "If head is right, name the metric in base's policy, `[gate.metric.NAME]`: with `better = \"lower\"` or `\"higher\"` it is \
+        "A number of unknown meaning, or the text of a command, is the same in all of base's results and another one in all of head's, \
+        or only head has a label. It may state that head did something else or that its result is wrong.",
+        "If head is right and it is a number, name the metric in base's policy, `[gate.metric.NAME]`: with `better = \"lower\"` or `\"higher\"` it is \
         judged, with `fatal = false` it is only reported. A waiver accepts one change.";
     ScriptChanged "script-changed" Note,
         "A source file that the command names differs from base's. It may be the program itself, or a file that controls how the program is measured.",
