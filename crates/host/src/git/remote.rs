@@ -130,13 +130,10 @@ impl Remote {
             return GitError::Unreachable { verb, url, why: finished.exit.to_string() };
         }
         let why = last_line(&text);
-        if says(&[
-            "Authentication failed",
-            "could not read Username",
-            "could not read Password",
-            " 401",
-            " 403",
-        ]) {
+        let status = http_status(&text);
+        if matches!(status, Some(401 | 403))
+            || says(&["Authentication failed", "could not read Username", "could not read Password"])
+        {
             let given = if self.token.is_some() {
                 "the given token"
             } else {
@@ -144,22 +141,21 @@ impl Remote {
             };
             return GitError::Credentials { verb, url, given, why };
         }
-        if says(&[
-            "Could not resolve",
-            "Failed to connect",
-            "Connection refused",
-            "Couldn't connect",
-            "timed out",
-            "Operation too slow",
-            "early EOF",
-            "hung up unexpectedly",
-            "Empty reply",
-            "Recv failure",
-            " 500",
-            " 502",
-            " 503",
-            " 504",
-        ]) {
+        let busy = matches!(status, Some(500 | 502 | 503 | 504));
+        if busy
+            || says(&[
+                "Could not resolve",
+                "Failed to connect",
+                "Connection refused",
+                "Couldn't connect",
+                "timed out",
+                "Operation too slow",
+                "early EOF",
+                "hung up unexpectedly",
+                "Empty reply",
+                "Recv failure",
+            ])
+        {
             return GitError::Unreachable { verb, url, why };
         }
         GitError::RemoteFailed { verb, url, why }
@@ -188,6 +184,16 @@ fn origin(url: &str) -> String {
     }
 }
 
+/// The HTTP status that git printed. It is read after the words of git and curl only, because a port or an object name can
+/// contain the same digits.
+fn http_status(text: &str) -> Option<u16> {
+    ["returned error: ", "HTTP "].into_iter().find_map(|words| {
+        let (_, rest) = text.rsplit_once(words)?;
+        let number = rest.split(|letter: char| !letter.is_ascii_digit()).next()?;
+        number.parse().ok().filter(|status| (100..600).contains(status))
+    })
+}
+
 /// The last error line that git printed.
 pub(super) fn last_line(text: &str) -> String {
     let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
@@ -199,7 +205,7 @@ pub(super) fn last_line(text: &str) -> String {
 mod tests {
     use std::path::Path;
 
-    use super::{GitToken, Remote};
+    use super::{GitToken, Remote, http_status};
 
     const SECRET: &str = "ghs_0123456789abcdef";
 
@@ -228,6 +234,17 @@ mod tests {
         assert!(!error.to_string().contains("hunter2"));
         assert!(Remote::new("--upload-pack=x", None, Vec::new()).is_err());
         assert!(Remote::new("git@example.org:a/b.git", None, Vec::new()).is_ok());
+    }
+
+    #[test]
+    fn a_status_is_not_read_from_a_port() {
+        let refused = "fatal: unable to access 'http://127.0.0.1:40311/r.git/': Failed to connect to 127.0.0.1 port 40311";
+        assert_eq!(http_status(refused), None);
+        let forbidden =
+            "fatal: unable to access 'http://h:50311/r.git/': The requested URL returned error: 403\n";
+        assert_eq!(http_status(forbidden), Some(403));
+        let busy = "error: RPC failed; HTTP 502 curl 22 The requested URL returned error: 502";
+        assert_eq!(http_status(busy), Some(502));
     }
 
     #[test]
