@@ -246,12 +246,18 @@ fn uneven(base: &Readings, head: &Readings, worse: f64, tolerance: f64) -> Optio
     if !by_process && deviates_more(base, head, tolerance) {
         return Some(Reason::Stability);
     }
-    if by_process && let Some(by) = mean_rise(&base_units, &head_units, tolerance) {
+    let rose = |by: f64| {
         let why = format!(
             "head's processes take {} longer than base's on average, more than chance explains",
             percents(by)
         );
-        return Some(Reason::too_little("the mean rose", why));
+        Reason::too_little("the mean rose", why)
+    };
+    if by_process && let Some(rise) = Rise::between(&base_units, &head_units) {
+        let limit = (MEAN_RATE * (rise.by / tolerance - 1.0)).clamp(MEAN_LIMIT, LARGEST_MEAN_LIMIT);
+        if rise.by > tolerance && (rise.p <= limit || rise.p_of_slower <= MEAN_LIMIT) {
+            return Some(rose(rise.by));
+        }
     }
     let lead = (describe::median(&head.middle)? - describe::median(&base.middle)?).min(0.0);
     let tails = |side: &Readings, lead: f64| -> Vec<f64> {
@@ -263,7 +269,12 @@ fn uneven(base: &Readings, head: &Readings, worse: f64, tolerance: f64) -> Optio
     let excess = log_mean_exp(&head_tails) - log_mean_exp(&base_tails);
     // A summary has no repetitions to count, only their mean.
     let uncounted = base.summaries_only || head.summaries_only;
-    (excess > tolerance && (uncounted || by_process && stalled.p <= TAIL_LIMIT)).then_some(Reason::Tail)
+    if excess > tolerance && (uncounted || by_process && stalled.p <= TAIL_LIMIT) {
+        return Some(Reason::Tail);
+    }
+    // If most processes of both sides stall, head's may stall longer.
+    let rise = Rise::between(&base.mean, &head.mean).filter(|_| by_process)?;
+    (rise.by > tolerance && rise.p <= MEAN_LIMIT).then(|| rose(rise.by))
 }
 
 /// Returns whether two summaries state that head's repetitions deviate by more than the tolerance, and many times as
@@ -283,22 +294,32 @@ fn deviates_more(base: &Readings, head: &Readings, tolerance: f64) -> bool {
     of_head > tolerance && of_head > SLOW_SCALES * of_base
 }
 
-/// Returns the rise of the mean from base's units to head's, as a share, if it exceeds the tolerance and
-/// chance does not explain it: head may have as many slow units as base, but slower ones. Welch's test needs
-/// means that are clearly separated; if the times have several modes, the slower halves of both sides
-/// distinguish them.
-fn mean_rise(base: &[f64], head: &[f64], tolerance: f64) -> Option<f64> {
-    let level = describe::median(base)?;
-    let values =
-        |units: &[f64]| describe::sorted(&units.iter().map(|cost| (cost - level).exp()).collect::<Vec<_>>());
-    let (base, head) = (values(base), values(head));
-    let rise = describe::mean(&head)? / describe::mean(&base)? - 1.0;
-    let by_mean = Moments::from_values(&head).zip(Moments::from_values(&base));
-    let slower = |values: &[f64]| values[values.len() / 2..].to_vec();
-    let by_halves = mann_whitney(&slower(&head), &slower(&base), UMethod::Auto)?.greater;
-    let by_mean = by_mean.map_or(1.0, |(head, base)| welch(head, base).greater);
-    let limit = (MEAN_RATE * (rise / tolerance - 1.0)).clamp(MEAN_LIMIT, LARGEST_MEAN_LIMIT);
-    (rise > tolerance && (by_mean <= limit || by_halves <= MEAN_LIMIT)).then_some(rise)
+/// The rise of the mean from base to head, as a share of base's, and the probabilities that it is due to chance: head may
+/// have as many slow units as base, but slower ones.
+struct Rise {
+    by: f64,
+    /// By Welch's test, which needs means that are clearly separated.
+    p: f64,
+    /// By the slower halves of both sides, which distinguish times of several modes.
+    p_of_slower: f64,
+}
+
+impl Rise {
+    /// Compares costs, which are logarithms of times.
+    fn between(base: &[f64], head: &[f64]) -> Option<Self> {
+        let level = describe::median(base)?;
+        let values = |costs: &[f64]| {
+            describe::sorted(&costs.iter().map(|cost| (cost - level).exp()).collect::<Vec<_>>())
+        };
+        let (base, head) = (values(base), values(head));
+        let moments = Moments::from_values(&head).zip(Moments::from_values(&base));
+        let slower = |values: &[f64]| values[values.len() / 2..].to_vec();
+        Some(Self {
+            by: describe::mean(&head)? / describe::mean(&base)? - 1.0,
+            p: moments.map_or(1.0, |(head, base)| welch(head, base).greater),
+            p_of_slower: mann_whitney(&slower(&head), &slower(&base), UMethod::Auto)?.greater,
+        })
+    }
 }
 
 /// Returns one side in the form that the model reads. With `by_process`, each process is a unit; otherwise

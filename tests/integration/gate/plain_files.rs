@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use benchgate::ingest::{self, Joiner};
-use benchgate::model::{LintCode, Run, Verdict};
+use benchgate::model::{LintCode, Metric, Process, Run, Series, Verdict};
+use rand::rngs::ChaCha12Rng;
+use rand::{RngExt, SeedableRng};
 
-use super::build::judged;
+use super::build::{judged, run, with};
 
 fn sessions(name: &str) -> Vec<Run> {
     let path = format!("tests/fixtures/corpus/plain/{name}.jsonl.gz");
@@ -76,4 +78,30 @@ fn files_of_two_builds_recorded_in_turns_on_an_idle_machine_say_that_nothing_cha
     let of = |name: &str| comparison.rows.iter().find(|row| row.benchmark.as_str() == name).unwrap().verdict;
     assert_eq!([of("BM_xorshift"), of("BM_sum")], [Verdict::Pass; 2]);
     assert!(comparison.rows.iter().all(|row| row.verdict != Verdict::Regressed));
+}
+
+/// 24 files of ten repetitions, of which a share takes `factor` times as long.
+fn stalling(seed: u64, share: f64, factor: f64) -> Run {
+    let mut random = ChaCha12Rng::seed_from_u64(seed);
+    let mut time = || {
+        let noise = 1.0 + 0.01 * random.random::<f64>();
+        noise * if random.random::<f64>() < share { factor } else { 1.0 }
+    };
+    let of_file = |session| {
+        let samples = (0..10).map(|_| 1000.0 * time()).collect();
+        Process { samples, session, ..Process::default() }
+    };
+    run(vec![with("a", Metric::LATENCY, Series::Processes((0..24).map(of_file).collect()))])
+}
+
+#[test]
+fn a_head_that_stalls_as_often_as_base_but_longer_is_not_green() {
+    let verdict = |seed: u64, [of_base, of_head]: [f64; 2]| {
+        judged(&stalling(seed, 0.1, of_base), &stalling(seed + 100, 0.1, of_head)).rows[0].verdict
+    };
+    let passes = |factors| (0..20).filter(|seed| verdict(*seed, factors) == Verdict::Pass).count();
+    assert_eq!(passes([2.0, 10.0]), 0);
+    assert!(passes([2.0, 4.0]) <= 2);
+    assert!(passes([2.0, 2.0]) >= 18);
+    assert!(passes([10.0, 10.0]) >= 18);
 }
