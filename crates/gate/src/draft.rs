@@ -17,7 +17,7 @@ use super::series::{self, Readings};
 use super::status::Matched;
 use super::{
     Estimate, Method, MetricPolicy, Reason, Row, accuracy, context, copied, diagnosis, disturbance, history,
-    status, workload,
+    rounding, status, workload,
 };
 
 /// Metrics of compiler output, which need no device.
@@ -418,14 +418,13 @@ fn disagreement(base: &Readings, head: &Readings, together: bool, tolerance: f64
 /// programs.
 fn metric_draft(
     mut row: Row,
-    base_series: &MetricSeries,
+    newest: &MetricSeries,
     head_series: &MetricSeries,
     (identical, gpu, waiting): (bool, bool, f64),
     session: &ComparedSession<'_>,
     rules: &Rules<'_>,
 ) -> Draft {
     let metric = &head_series.metric;
-    let newest = base_series;
     let best = session.history.as_ref().and_then(|sessions| sessions.best(&row.benchmark, metric));
     let is_exact = matches!(newest.series, Series::Exact(_)) && newest.metric == *metric;
     let base_series = best.filter(|_| is_exact).unwrap_or(newest);
@@ -465,6 +464,7 @@ fn metric_draft(
         }
     }
     let ratio = head_readings.stats.location / base_readings.stats.location;
+    row.lints.extend(rounding::lint(base_series, head_series));
     let other_work = row.lints.iter().find(|lint| lint.code == LintCode::WorkloadChanged).cloned();
     if let (Some(base), Some(head)) = (base_readings.exact, head_readings.exact) {
         let rule = rules.metric(&row.benchmark, metric);

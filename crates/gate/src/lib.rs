@@ -23,6 +23,7 @@ mod history;
 mod limits;
 mod newest;
 pub mod noise;
+mod rounding;
 mod rules;
 mod separate;
 mod sequential;

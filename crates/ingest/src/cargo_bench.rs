@@ -15,7 +15,6 @@ use super::build::{carried, check_summary, fail, own_metric, processes, summary,
 use super::facts::footer;
 use super::join::ByName;
 use super::json::parse;
-use super::rounding::{is_coarse, rounded};
 use super::text::{cut_line, lines, short};
 use super::{LineFault, line_fault};
 
@@ -189,9 +188,6 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
                 let interval = Some((end(low)?, end(high)?));
                 check_summary(&mut benchmark, &[], &Summary { interval, ..stated });
                 summary(&mut benchmark, Metric::LATENCY, scale, stated);
-                if is_coarse(value) {
-                    benchmark.lints.push(rounded());
-                }
                 if let Some(megabytes) = megabytes.filter(|megabytes| *megabytes >= LEAST_MEGABYTES) {
                     Rate::of_libtest(megabytes, printed * scale).add_to(&mut benchmark);
                 }

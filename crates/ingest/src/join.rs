@@ -10,7 +10,6 @@ use benchgate_core::model::{
 use benchgate_stats::describe;
 
 use super::facts::Varying;
-use super::rounding::forget_rounding;
 use super::{IngestError, build};
 
 /// Joins runs one at a time, so that only samples are kept in memory, and never the bytes of a second file.
@@ -136,7 +135,6 @@ impl Joiner {
         let is_whole = !self.overlap && self.files == most * programs;
         for (benchmark, seen_in) in run.benchmarks.iter_mut().zip(self.seen_in) {
             settle(benchmark);
-            forget_rounding(benchmark);
             refuse_gaps(benchmark, seen_in.files);
             // A benchmark that only one file contains belongs to a suite that was split into files.
             if seen_in.files > 1 && seen_in.files < self.files && !is_whole {

@@ -14,7 +14,6 @@ use benchgate_core::model::{
 
 use super::build::{carried, fail, has_room, time_unit};
 use super::facts::{self, Commits, is_axis, is_percentile};
-use super::rounding::{forget_rounding, is_coarse, rounded};
 use super::text::{cut_line, lines};
 use super::{LineFault, line_fault};
 
@@ -22,8 +21,6 @@ use super::{LineFault, line_fault};
 struct LatencyRows {
     benchmark: Benchmark,
     times: Vec<Process>,
-    /// True if all times are printed with few digits. A program may leave out the last zeros of some.
-    is_coarse: bool,
     rows: u64,
     errors: u64,
     /// The failure that another column of a row states.
@@ -280,7 +277,6 @@ impl LatencyRows {
         Self {
             benchmark,
             times: Vec::new(),
-            is_coarse: true,
             rows: 0,
             errors: 0,
             failed: None,
@@ -305,7 +301,6 @@ impl LatencyRows {
                 } else if value <= 0.0 {
                     self.zero += 1;
                 } else {
-                    self.is_coarse &= is_coarse(time);
                     self.times.push(Process { samples: vec![value], ..Process::default() });
                 }
             }
@@ -314,7 +309,7 @@ impl LatencyRows {
     }
 
     fn finish(self) -> Benchmark {
-        let Self { mut benchmark, times, rows, errors, unsupported, is_coarse, .. } = self;
+        let Self { mut benchmark, times, rows, errors, unsupported, .. } = self;
         for (name, words) in self.verdicts {
             let words: Vec<&str> = words.iter().map(String::as_str).take(MOST_WORDS).collect();
             benchmark.labels.insert(format!("field {name}"), excerpt(&words.join(", "), LONGEST_WORDS));
@@ -346,8 +341,6 @@ impl LatencyRows {
         if !times.is_empty() {
             let series = Series::Processes(times);
             benchmark.metrics.push(MetricSeries { metric: Metric::LATENCY, series });
-            benchmark.lints.extend(is_coarse.then(rounded));
-            forget_rounding(&mut benchmark);
         }
         for (name, values) in self.quality {
             facts::state_quality(&mut benchmark, &name, values);

@@ -26,7 +26,6 @@ mod logs;
 mod nvbench;
 mod pytest_benchmark;
 mod read;
-mod rounding;
 mod text;
 mod torchbench;
 

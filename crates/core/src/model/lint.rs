@@ -225,7 +225,7 @@ lint_codes! {
         "The tool's first repetitions compile and warm up, and too few follow to leave them out.",
         "Repeat more often: `--repeat=10`.";
     RoundedTime "rounded-time" Inconclusive,
-        "The tool printed so few digits of the time that the rounding error may exceed the floor.",
+        "The tool printed so few digits of the times that their rounding can hide or create a change.",
         "Keep a result with all digits: Google Benchmark's `--benchmark_out=result.json`, or criterion's `sample.json`.";
     UnreadLine "unread-line" Note,
         "A line between results was not understood and was left out.",

@@ -9,7 +9,6 @@ use std::collections::BTreeSet;
 
 use benchgate_core::model::{Lint, LintCode, Run, without_colors};
 
-use super::super::rounding::is_coarse;
 use super::super::text::{Line, lines};
 use super::super::{LineFault, line_fault};
 use super::TimeUnit;
@@ -116,7 +115,6 @@ fn read_row(line: &str, header: &TableHeader) -> Option<GoogleBenchmarkRow<'stat
         unit: TimeUnit::parse(Cow::Owned(words[at + 1].1.to_owned())),
         count,
         iterations: count.unwrap_or(f64::NAN),
-        coarse: is_coarse(time),
         label: label.map(|label| Cow::Owned(label.to_owned())),
         counters: counters.into_iter().map(|(name, value)| (Cow::Owned(name.to_owned()), value)).collect(),
         ..GoogleBenchmarkRow::default()

@@ -18,7 +18,6 @@ use super::counters::{MAX_COUNTERS, counter_metric, reported_counter, unusable_c
 use super::labels::{Labels, StatedLabels};
 use super::summaries::{Aggregate, Instance, StatedRepetitions, Statistic, summarise};
 use crate::build::{agree, has_room};
-use crate::rounding::rounded;
 use crate::text::cut_line;
 
 /// The kind of a row, as the row states it.
@@ -47,8 +46,6 @@ pub(super) struct GoogleBenchmarkRow<'a> {
     pub real: f64,
     pub cpu: Option<f64>,
     pub unit: TimeUnit<'a>,
-    /// True if the format printed so few digits that rounding alone could hide or create a change.
-    pub coarse: bool,
     pub error: Option<Cow<'a, str>>,
     pub skipped: Option<Cow<'a, str>>,
     pub label: Option<Cow<'a, str>>,
@@ -67,7 +64,6 @@ impl Default for GoogleBenchmarkRow<'_> {
             real: f64::NAN,
             cpu: None,
             unit: TimeUnit::Known(1.0),
-            coarse: false,
             error: None,
             skipped: None,
             label: None,
@@ -162,7 +158,6 @@ struct Family {
     /// True if a later repetition had another unit.
     mixed_units: bool,
     duplicated: bool,
-    coarse: bool,
     maybe_cut: bool,
     labels: Labels,
 }
@@ -275,7 +270,6 @@ impl Families {
             }
         };
         family.mixed_units |= *family.factor.get_or_insert(factor) != factor;
-        family.coarse |= row.coarse;
         // The other count includes all rows only if repetitions are numbered.
         let repetitions = row.count.filter(|_| row.repetition.is_some());
         family.stated.repetition(row.instance, row.iterations, repetitions);
@@ -351,7 +345,6 @@ impl Families {
                 return;
             }
         };
-        family.coarse |= row.coarse && matches!(statistic, Statistic::Mean | Statistic::Median);
         family.aggregates.push(Aggregate {
             statistic,
             count: row.count,
@@ -572,9 +565,6 @@ impl Family {
         }
         if self.rows == 0 && !self.aggregates.is_empty() {
             lint(LintCode::AggregatesOnly, "no repetition was kept".to_owned());
-        }
-        if self.coarse {
-            lints.push(rounded());
         }
         lints.extend(self.maybe_cut.then(cut_line));
     }
