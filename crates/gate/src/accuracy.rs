@@ -8,12 +8,11 @@ use benchgate_core::model::{
     Process, Quality, Run, SILENT, STANDARD_OUTPUT, Series, VerifyCode, excerpt,
 };
 use benchgate_core::numerics::{self, Tensor};
-use benchgate_stats::classical::{UMethod, mann_whitney};
 use benchgate_stats::describe;
 
 use super::rules::Rules;
 use super::series::{self, values};
-use super::workload::{self, is_clearly_less};
+use super::workload::{self, ENOUGH_RANKED, NOT_CHANCE, is_clearly_less, ranked};
 
 /// Ratio of two errors (root mean square) below which their difference is not reported: two correct roundings
 /// of one computation differ by less.
@@ -167,6 +166,8 @@ pub fn quality_lints(
             let is_of_data = quality == Quality::Checksum;
             if is_judged || is_of_data { None } else { lint(oldest, head, &metric.name, quality) }
         });
+        let work = workload::less_work(oldest, head, |metric| rules.metric(&head.name, metric).fatal);
+        let gradual = gradual.chain(work);
         found = gradual.map(|lint| Lint::new(lint.code, format!("gradually: {}", lint.detail))).collect();
     }
     found
@@ -190,9 +191,7 @@ fn changed_qualities(base: &Benchmark, head: &Benchmark, rules: &Rules<'_>) -> V
 /// Returns whether a metric that is not judged shows that both sides did the same work, or did it equally well. A rate only
 /// does next to a time that is judged; on its own, it would be judged.
 pub fn is_check(metric: &Metric, is_timed: bool) -> bool {
-    is_timed && workload::is_rate(metric)
-        || Quality::of_metric(metric).is_some()
-        || metric.is_of_unknown_meaning()
+    is_timed && metric.is_rate() || Quality::of_metric(metric).is_some() || metric.is_of_unknown_meaning()
 }
 
 fn lint(base: &Benchmark, head: &Benchmark, name: &str, quality: Quality) -> Option<Lint> {
@@ -346,12 +345,6 @@ fn is_lost(base: &Benchmark, head: &Benchmark, name: &str) -> Option<(usize, usi
     (of_head * all_of_base > of_base * all && !is_split).then_some((of_base, of_head, all))
 }
 
-/// The least number of processes of each side whose qualities are compared by their ranks.
-const ENOUGH_RANKED: usize = 10;
-
-/// Probability below which head's qualities are not worse by chance. It is small, because a suite has many.
-const NOT_CHANCE: f64 = 0.0005;
-
 /// Returns whether head's processes are worse than base's, larger values being worse, even if a single one of base is as
 /// bad as head's.
 fn is_ranked_worse(
@@ -370,10 +363,8 @@ fn is_ranked_worse(
         values.into_iter().map(&badness).collect()
     };
     let [base, head] = [base, head].map(of_processes);
-    let is_enough = base.len().min(head.len()) >= ENOUGH_RANKED;
-    let test = is_enough.then(|| mann_whitney(&base, &head, UMethod::Auto))??;
     let medians = [describe::median(&base)?, describe::median(&head)?];
-    (test.less < NOT_CHANCE).then_some(medians)
+    (ranked(&base, &head)?.greater < NOT_CHANCE).then_some(medians)
 }
 
 /// Returns whether both sides' values of a metric have ratios.

@@ -4,9 +4,10 @@
 //! items or bytes that the call processes.
 
 use benchgate_core::model::{
-    ARCHITECTURE, Benchmark, Lint, LintCode, Metric, MetricSeries, Process, Series, SideName, Summary, Unit,
-    Workload, is_in, name_words, words,
+    ARCHITECTURE, Benchmark, Lint, LintCode, Metric, MetricSeries, Process, Series, SideName, Summary,
+    Workload,
 };
+use benchgate_stats::classical::{TestResult, UMethod, mann_whitney};
 use benchgate_stats::describe;
 
 use super::series;
@@ -183,7 +184,7 @@ pub fn difference(base: &Benchmark, head: &Benchmark) -> Option<String> {
         all.len() < 3 || all.iter().any(|value| *value != all[0])
     };
     let times_vary = varies(&Metric::LATENCY.name);
-    let rates = base.metrics.iter().filter(|series| is_rate(&series.metric));
+    let rates = base.metrics.iter().filter(|series| series.metric.is_rate());
     rates.filter(|rate| !times_vary || varies(&rate.metric.name)).find_map(|rate| {
         let name = &rate.metric.name;
         // The tool divides by one of the clocks, and by the same one on both sides.
@@ -215,21 +216,33 @@ pub fn difference(base: &Benchmark, head: &Benchmark) -> Option<String> {
 /// Share by which head's amounts of work must be below base's if these vary.
 const CLEARLY: f64 = 0.1;
 
-/// Returns whether all amounts of head are clearly below base's, which vary little, and by more than these vary.
+/// Returns whether head's amounts are clearly below base's: all of them by more than base's vary, or those of many processes
+/// by their ranks.
 pub fn is_clearly_less(base: &[f64], head: &[f64]) -> bool {
-    let extremes = |values: &[f64]| {
-        let finite = values.iter().all(|value| value.is_finite());
-        let sorted = describe::sorted(values);
-        sorted.first().copied().zip(sorted.last().copied()).filter(|_| finite && values.len() > 1)
-    };
-    let Some(((base_least, base_most), (_, head_most))) = extremes(base).zip(extremes(head)) else {
+    if base.len().min(head.len()) < 2 || base.iter().chain(head).any(|value| !value.is_finite()) {
         return false;
-    };
-    let range = base_most - base_least;
-    base_least > 0.0
-        && range <= WIDEST * base_most
-        && head_most < base_least - range
-        && head_most < (1.0 - CLEARLY) * base_least
+    }
+    let extreme = |values: &[f64], of: fn(f64, f64) -> f64| values.iter().copied().reduce(of);
+    let (Some(least), Some(most)) = (extreme(base, f64::min), extreme(base, f64::max)) else { return false };
+    let Some(of_head) = extreme(head, f64::max) else { return false };
+    let range = most - least;
+    let is_apart = range <= WIDEST * most && of_head < least - range && of_head < (1.0 - CLEARLY) * least;
+    let medians = || Some((describe::median(base)?, describe::median(head)?));
+    let is_lower = || medians().is_some_and(|(base, head)| head < (1.0 - CLEARLY) * base);
+    least > 0.0 && (is_apart || is_lower() && ranked(base, head).is_some_and(|test| test.less < NOT_CHANCE))
+}
+
+/// The least number of values of each side that are compared by their ranks.
+pub const ENOUGH_RANKED: usize = 10;
+
+/// Probability below which head's values are not worse by chance. It is small, because a suite has many.
+pub const NOT_CHANCE: f64 = 0.0005;
+
+/// Compares the ranks of head's values with those of base's, if there are enough; `less` is the probability that head's are
+/// smaller by chance.
+pub fn ranked(base: &[f64], head: &[f64]) -> Option<TestResult> {
+    let is_enough = base.len().min(head.len()) >= ENOUGH_RANKED;
+    is_enough.then(|| mann_whitney(head, base, UMethod::Auto)).flatten()
 }
 
 /// The work of each repetition's calls, and how many calls were timed together.
@@ -274,7 +287,7 @@ pub fn less_work(base: &Benchmark, head: &Benchmark, is_fatal: impl Fn(&Metric) 
     let clocks = [Metric::CPU_TIME, Metric::LATENCY];
     let is_clock = |metric: &Metric| clocks.iter().any(|clock| clock.name == metric.name);
     let rates =
-        base.metrics.iter().filter(|series| is_rate_of_work(&series.metric) && !is_clock(&series.metric));
+        base.metrics.iter().filter(|series| series.metric.is_rate_of_work() && !is_clock(&series.metric));
     let is_judged = |rate: &&MetricSeries| {
         let of_head = head.metric(&rate.metric.name);
         let values = |series: &MetricSeries| series::described(series).map(|stats| stats.location);
@@ -293,23 +306,6 @@ pub fn less_work(base: &Benchmark, head: &Benchmark, is_fatal: impl Fn(&Metric) 
         let detail = format!("the sides differ in {name}: about {was:.3} / {now:.3} per call");
         Some(Lint::new(LintCode::WorkloadChanged, detail))
     })
-}
-
-/// Returns whether a metric is a rate of what a program works on. Others may fall because it got better: cache misses.
-fn is_rate_of_work(metric: &Metric) -> bool {
-    const WORK: &str = "item items byte bytes token tokens image images sample samples row rows request requests query \
-        queries element elements frame frames flop flops gflops tflops op ops operations work edges particles rays pixels \
-        records messages lookups inserts keys points vectors batches steps";
-    is_rate(metric) && words(&name_words(&metric.name)).iter().any(|word| is_in(WORK, word))
-}
-
-/// Returns whether a metric is a rate, which shows the work of a call next to its time.
-pub fn is_rate(metric: &Metric) -> bool {
-    let name = metric.name.to_ascii_lowercase().replace('-', "_");
-    const SHORT: &str = "fps qps rps tps iops gops mops throughput bandwidth";
-    metric.unit == Unit::PerSecond
-        || ["_per_second", "_per_sec", "/s", "/sec", "flops"].iter().any(|end| name.ends_with(end))
-        || name.rsplit('_').next().is_some_and(|last| is_in(SHORT, last))
 }
 
 /// The work of one call on one side, which is the same in all of its repetitions.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use benchgate_core::model::{
     Benchmark, Better, Lint, LintCode, Metric, MetricKind, MetricSeries, Outcome, Process, Series, Stage,
-    Summary, Testbed, Unit, is_in, name_words, significant, words,
+    Summary, Testbed, Unit, is_in, name_words, significant, states_rate, words,
 };
 
 use super::{IngestError, LineFault, line_fault};
@@ -54,6 +54,9 @@ pub(super) fn own_unit(unit: &str) -> (Cow<'_, str>, f64) {
     }
 }
 
+/// Clock frequencies, which are better if they are higher.
+const HERTZ: &str = "hz khz mhz ghz";
+
 /// Returns which direction is better for a unit, or for a name that contains one: `ms/step` is a time; `GB/s`,
 /// `fps` and `TFLOPS` are rates. A guess could turn a halved throughput into an improvement, so the direction of any
 /// other unit is unknown.
@@ -63,16 +66,8 @@ pub(super) fn direction(unit: &str) -> Better {
     }
     // Units of time are case-sensitive: `MS/s` are samples per second.
     let (of, per) = unit.trim().split_once('/').unwrap_or((unit.trim(), ""));
-    let is_rate = || {
-        let unit = unit.to_ascii_lowercase().replace(['-', ' '], "_");
-        let named = ["per_sec", "flop/s", "flops", "throughput", "bandwidth"];
-        let short =
-            ["fps", "qps", "rps", "tps", "iops", "hz", "khz", "mhz", "ghz", "bps", "kbps", "mbps", "gbps"];
-        let of = of.to_ascii_lowercase();
-        time_unit(per).is_some()
-            || short.contains(&of.as_str())
-            || named.iter().any(|part| unit.contains(part))
-    };
+    let is_rate =
+        || time_unit(per).is_some() || states_rate(unit) || is_in(HERTZ, of.to_lowercase().as_str());
     if time_unit(of).is_some() {
         Better::Lower
     } else if is_rate() {

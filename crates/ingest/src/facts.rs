@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use benchgate_core::model::{
     Benchmark, ENVIRONMENT, FIELD, FIELDS, Lint, LintCode, Quality, Run, Stage, VARIES, excerpt, is_in,
-    name_words, words,
+    name_words, states_rate, words,
 };
 
 use super::build::{fail, processes, time_unit};
@@ -93,11 +93,15 @@ pub(super) fn state(benchmark: &mut Benchmark, fields: &[Field]) {
     if let Some(why) = fields.iter().find_map(|(name, value)| failure(name, value)) {
         fail(benchmark, Stage::Benchmark, why);
     }
+    let mut qualities: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for (name, value) in fields {
         benchmark.lints.extend(problem(name, value));
         if let Some(value) = quality(name, value) {
-            state_quality(benchmark, name, vec![value]);
+            qualities.entry(name).or_default().push(value);
         }
+    }
+    for (name, values) in qualities {
+        state_quality(benchmark, name, values);
     }
     let mut names: Vec<&str> = Vec::new();
     for (name, value) in fields.iter().filter(|(name, value)| is_fact(name, value)) {
@@ -206,7 +210,7 @@ pub(super) fn borrowed(fields: &[Field]) -> impl Iterator<Item = (&str, &str)> {
 }
 
 /// Returns the scalars of an object by their names, also those of objects in it (`gpu.name`). A list of
-/// words or whole numbers, such as a shape, counts as a scalar.
+/// words or whole numbers, such as a shape, counts as a scalar; one of scores has as many.
 pub(super) fn of_json<'a>(object: impl IntoIterator<Item = (&'a String, &'a Value)>) -> Vec<Field> {
     let mut fields = Vec::new();
     for (name, value) in object {
@@ -219,6 +223,12 @@ pub(super) fn of_json<'a>(object: impl IntoIterator<Item = (&'a String, &'a Valu
             Value::Null => {}
             Value::String(text) => fields.push((name.clone(), text.clone())),
             Value::Bool(_) | Value::Number(_) => fields.push((name.clone(), value.to_string())),
+            Value::Array(list) if is_quality(name) && list.iter().all(Value::is_number) => {
+                fields.extend(list.iter().map(|item| (name.clone(), item.to_string())));
+            }
+            Value::Array(list) if list.iter().any(Value::is_object) => {
+                fields.extend(list.iter().filter_map(named_value));
+            }
             Value::Array(list) => {
                 let is_word = |value: &Value| value.is_string() || value.is_boolean() || value.is_i64();
                 if !list.is_empty() && list.len() <= MOST_ITEMS && list.iter().all(is_word) {
@@ -232,6 +242,13 @@ pub(super) fn of_json<'a>(object: impl IntoIterator<Item = (&'a String, &'a Valu
         }
     }
     fields
+}
+
+/// Returns the field that an object in a list states: `{"name": "accuracy", "value": 0.93}`.
+fn named_value(object: &Value) -> Option<Field> {
+    let name = ["name", "metric"].into_iter().find_map(|key| object.get(key)?.as_str())?;
+    let value = object.get("value").filter(|value| value.is_number())?;
+    Some((name.to_owned(), value.to_string()))
 }
 
 /// Maximum number of items of a list that is a fact; longer lists are measurements or logs.
@@ -434,9 +451,8 @@ fn is_fact(name: &str, value: &str) -> bool {
     let Some(number) = number(value) else { return any(VERDICTS) || is_axis(&words) };
     let has_unit =
         words.last().is_some_and(|word| time_unit(word).is_some() || is_in("mb mib gb gib kb", word));
-    let is_rate = words.windows(2).any(|pair| pair[0] == "per" && (time_unit(pair[1]).is_some()));
     let is_measured = number.fract() != 0.0 && (has_unit || any("error err diff difference deviation"));
-    is_axis(&words) && !is_rate && !is_measured
+    is_axis(&words) && !states_rate(name) && !is_measured
 }
 
 /// Returns whether a field says in words whether a result is right: `accuracy: eager_two_runs_differ`.
@@ -459,8 +475,9 @@ fn is_version(name: &str) -> bool {
 
 const COMPILER: &str = "compiler toolchain cc cxx gcc clang rustc nvcc pgo goexperiment cflags cxxflags ldflags rustflags flags id name";
 
-/// Returns a value as a number, if it is one; `76.1 %` is one too.
+/// Returns a value as a number, if it is one; `76.1 %` and `0.93±0.01` are too.
 pub(super) fn number(value: &str) -> Option<f64> {
+    let value = value.split('±').next().unwrap_or(value);
     value.trim().trim_end_matches('%').trim_end().parse().ok().filter(|number: &f64| number.is_finite())
 }
 

@@ -218,6 +218,19 @@ fn no_label_whose_numbers_head_changed_is_green() {
         ["", "cpu fallback"],
         ["12 ms", "cpu fallback"],
         ["right=0,93", "right=0,12"],
+        ["256 tokens", "128 tokens"],
+        ["10 layers, 64 MiB", "2 layers, 1 MiB"],
+        ["512,512,512", "64,64,64"],
+        ["224x224", "112x112"],
+        ["matrix 256 x 256", "matrix 16 x 16"],
+        ["[256,256]", "[16,16]"],
+        ["4096", "8192"],
+        ["ok 120/120", "ok 60/120"],
+        ["checked 1000", "checked 10"],
+        ["acc=[0.9,0.91]", "acc=[0.4,0.41]"],
+        ["acc 0.90/0.91", "acc 0.40/0.41"],
+        ["err<1e-6", "err<1e-1"],
+        ["hits 100 misses 0", "hits 0 misses 100"],
     ] {
         let world = World::new();
         for (offset, (side, label)) in
@@ -235,7 +248,7 @@ fn no_label_whose_numbers_head_changed_is_green() {
             |head: &str| world.run(["compare", "base", head, "--between-cv", "0.1%", "--fail-on", FAIL_ON]);
         compared("same").expect_code(0);
         let outcome = compared("head").expect_code(11);
-        let found = ["fact-changed", "workload-changed"];
+        let found = ["fact-changed", "workload-changed", "reported-problem"];
         assert!(found.iter().any(|code| outcome.stdout.contains(code)), "{}", outcome.said());
     }
 }

@@ -138,7 +138,8 @@ fn labels_that_measure_or_number_change_nothing() {
     for (base, head) in [
         ("fp32", "fp32"),
         ("980.5 KB/s", "1.1 MB/s"),
-        ("4096", "8192"),
+        ("gcc 13.2 a91c3f2d", "gcc 14.1 b02d4e3c"),
+        ("1234567", "7654321"),
         ("iter=12 thread 3", "iter=15 thread 4"),
         ("html (22.31 %)", "html (22.35 %)"),
         ("3f2a91c v1.2.3 /tmp/a", "a91c3f2 v1.2.4 /tmp/b"),

@@ -10,6 +10,7 @@ mod device;
 mod effect;
 mod lint;
 mod metric;
+mod naming;
 pub mod number;
 mod policy;
 mod progress;
@@ -27,7 +28,8 @@ pub use benchmark::{
 pub use device::{BACKENDS, DeviceFacts, DeviceKind, GpuClock, Vendor, device_driver, is_cpu};
 pub use effect::{Estimate, Interval, Method, RunSummary, SideStats, Typical, WaiverUse};
 pub use lint::{Consequence, Lint, LintCode, Subject};
-pub use metric::{Better, Metric, MetricKind, Quality, Unit, is_in, name_words, words};
+pub use metric::{Better, Metric, MetricKind, Unit};
+pub use naming::{Quality, is_in, name_words, states_rate, words};
 pub use number::Number;
 pub use policy::{
     ChangedReference, Disclose, Expectation, FailOn, FailureKind, Floor, Limit, MetricPolicy, Override,

@@ -105,119 +105,177 @@ fn states_checksum(name: &str) -> bool {
         && !words(&lower).iter().any(|word| is_in(of_source, word))
 }
 
-/// Returns the numbers in a label that state how right the result is, or how much work is done: `accuracy 0.93`,
-/// `err=1e-6`, `12 passed`, `batch=64`. A word that says that the result is right counts as one.
-fn quality(label: &str) -> Vec<(String, f64)> {
-    let texts: Vec<&str> = label
-        .split(|c: char| c.is_whitespace() || "=:,;()".contains(c))
-        .filter(|text| !text.is_empty())
-        .collect();
-    let quality = |at: usize| Quality::of_name(texts[at]);
-    let value = |at: usize| {
-        let text = texts.get(at)?;
-        match text.strip_suffix('%') {
-            Some(percentage) => number(percentage).map(|value| value / 100.0),
-            None => number(text),
-        }
-    };
-    let between = |at: usize| {
-        let place = |text: &str| text.as_ptr() as usize - label.as_ptr() as usize;
-        &label[place(texts[at]) + texts[at].len()..place(texts[at + 1])]
-    };
-    let is_assigned = |at: usize| match quality(at) {
-        Some(Quality::Work | Quality::Checksum) => {
-            let is_equal = between(at).contains(['=', ':']) || texts[at].contains('_');
-            // In `1000 images 12 ms`, the number after the word is not its own.
-            let is_counted = || at.checked_sub(1).is_some_and(|before| value(before).is_some());
-            let is_unit =
-                || texts.get(at + 2).is_some_and(|unit| time_unit(unit).is_some() || unit.contains('/'));
-            is_equal || is_in(COUNTED, &texts[at].to_lowercase()) && !is_counted() && !is_unit()
-        }
-        _ => true,
-    };
-    // The number of `12 passed` belongs to no word before it.
-    let is_counted = |at: usize| {
-        let is_count = value(at).is_some_and(|count| count.fract() == 0.0) || texts[at].ends_with('%');
-        let is_free = at
-            .checked_sub(1)
-            .is_none_or(|before| quality(before).is_none() && !between(before).contains(['=', ':']));
-        is_count && is_free && between(at).trim().is_empty()
-    };
-    // Only a part of its own is a verdict: `fp32, verified`, but not `pass manager`.
-    let parts: Vec<&str> = label.split([',', ';', '|']).map(str::trim).collect();
-    let is_word = |at: usize| is_in(VERDICTS, &texts[at].to_lowercase());
-    let is_verdict = |at: usize| is_word(at) && parts.contains(&texts[at]);
-    let stated = |at: usize| -> Option<(String, f64)> {
-        quality(at).or(is_verdict(at).then_some(Quality::Score))?;
-        let is_last = at + 1 == texts.len();
-        let is_equal = !is_last && between(at).contains(['=', ':']);
-        // In `verified 12 ms`, the number is a time.
-        let after = || value(at + 1).filter(|_| is_equal || is_assigned(at) && !is_word(at));
-        let before = || {
-            let before = at.checked_sub(1).filter(|before| is_counted(*before))?;
-            value(before).filter(|_| matches!(quality(at), Some(Quality::Score | Quality::Failures)))
-        };
-        let said = || is_verdict(at).then_some(1.0).filter(|_| !is_equal);
-        let value = after().or_else(before).or_else(said)?;
-        let name = if quality(at).is_some() { texts[at].to_lowercase() } else { "passed".to_owned() };
-        Some((name, value))
-    };
-    (0..texts.len()).filter_map(stated).collect()
-}
-
 /// Largest number of numbers to read from a label, and of their names from which no further label is read.
 const MOST_NUMBERS: usize = 32;
 const MOST_NAMES: usize = 64;
 
-/// Returns the numbers of [`quality`] and those of other pairs (`sum=1234`, `right: 93/100`), whose meaning is unknown. Those
-/// with a unit are measurements.
+/// Units of sizes, which can be an amount of work.
+const SIZES: &str = "b bytes kb mb gb tb kib mib gib tib";
+
+/// Words for what a compiler chooses, before a shape or a number.
+const CHOSEN: &str =
+    "tile tiles tiling block blocks workgroup wg grid warp warps unroll vec vector lanes mma";
+
+/// Words that say that a result is right.
+const VERDICTS: &str = "verified passed pass valid validated correct";
+
+/// Name of a number next to no word.
+const UNNAMED: &str = "label value";
+
+/// A word or a number of a label.
+#[derive(Clone, Copy)]
+struct Text<'a> {
+    text: &'a str,
+    /// The name that an equals sign or a colon gives it.
+    assigned: Option<&'a str>,
+    /// Number of the part of the label, of which commas separate several.
+    part: usize,
+}
+
+/// Returns the words and numbers of a label.
+fn texts(label: &str) -> Vec<Text<'_>> {
+    let mut texts: Vec<Text<'_>> = Vec::new();
+    let mut assigned = None;
+    for (part, said) in label.split([',', ';', '|']).enumerate() {
+        let is_separator = |c: char| c.is_whitespace() || "()[]{}\"'".contains(c);
+        for text in said.split(is_separator).filter(|text| !text.is_empty()) {
+            // The last pair of `a:sum=1234`.
+            let (name, text) =
+                match text.trim_end_matches(['!', '.']).rsplit_once(['=', ':', '<', '>', '≤', '≥']) {
+                    Some((name, text)) => {
+                        (Some(name.rsplit(['=', ':', '<', '>', '≤', '≥']).next().unwrap_or(name)), text)
+                    }
+                    None => (None, text.trim_end_matches(['!', '.'])),
+                };
+            let name = name.filter(|name| !name.is_empty());
+            assigned = name.or_else(|| assigned.filter(|_| number_or_shape(text, true).is_some()));
+            if !text.is_empty() {
+                texts.push(Text { text, assigned, part });
+            }
+        }
+    }
+    texts
+}
+
+/// Returns the numbers of a text: those of a shape, of a fraction or of a percentage, or a hexadecimal one that has a name.
+fn number_or_shape(text: &str, is_assigned: bool) -> Option<Vec<f64>> {
+    let hexadecimal = text.strip_prefix("0x").filter(|digits| is_assigned && !digits.is_empty());
+    if let Some(digits) = hexadecimal {
+        return Some(vec![u64::from_str_radix(digits, 16).ok()? as f64]);
+    }
+    if text.starts_with("0x") {
+        return None;
+    }
+    let whole = |text: &str| text.parse::<u32>().ok().map(f64::from);
+    let listed = |separator: &[char]| text.split(separator).map(whole).collect::<Option<Vec<f64>>>();
+    match (text.strip_suffix('%'), text.split_once('/')) {
+        (Some(percentage), _) => Some(vec![number(percentage)? / 100.0]),
+        (None, Some((part, all))) => match (whole(part), whole(all)) {
+            (Some(part), Some(all)) if all > 0.0 => Some(vec![part / all]),
+            _ => Some(vec![number(part)?, number(all)?]),
+        },
+        (None, None) => number(text).map(|one| vec![one]).or_else(|| listed(&['x', 'X', '*', '×'])),
+    }
+}
+
+/// Returns the numbers in a label by the words next to them: `accuracy 0.93`, `err=1e-6`, `12 passed`, `256 tokens`, `64x64`.
+/// A word that says that the result is right counts as one. Times, rates and other percentages are measurements.
 fn numbers(label: &str) -> Vec<(String, f64)> {
-    // A comma between two digits is a decimal one, or separates thousands. All runs write it alike, so it is left out.
-    let bytes = label.as_bytes();
-    let is_digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
-    let is_in_number = |at: usize| bytes[at] == b',' && at > 0 && is_digit(at - 1) && is_digit(at + 1);
-    let label: String = label
-        .char_indices()
-        .filter(|(at, _)| !is_in_number(*at))
-        .map(|(_, c)| c)
-        .collect::<String>()
-        .replace(" = ", "=");
-    let mut found = quality(&label);
-    let one = |text: &str| match text.strip_prefix("0x") {
-        Some(digits) => u64::from_str_radix(digits, 16).ok().map(|value| value as f64),
-        None => number(text),
+    let plain = without_commas_in_numbers(label).replace(" = ", "=").replace(" x ", "x").replace(" × ", "x");
+    let texts = texts(&plain);
+    let numbers_of = |at: usize| number_or_shape(texts[at].text, texts[at].assigned.is_some());
+    let word = |at: Option<usize>, part: usize| {
+        let found: &Text<'_> = texts.get(at?)?;
+        let is_word =
+            found.part == part && found.assigned.is_none() && number_or_shape(found.text, false).is_none();
+        is_word.then_some(found.text)
     };
-    let value = |text: &str| match text.split_once('/') {
-        Some((part, all)) => Some(number(part)? / number(all)?),
-        None => one(text.trim_end_matches(['!', '.'])),
-    };
-    for (name, text, next) in pairs(&label) {
-        let is_measured = next.is_some_and(|unit| time_unit(unit).is_some() || is_unit(unit));
-        // The last of `a:sum=1234`.
-        let (name, text) = text.rsplit_once(['=', ':']).map_or((name, text), |(inner, text)| (inner, text));
-        let name = name.to_lowercase();
-        let is_named = name.contains(|c: char| c.is_alphabetic()) || !name.is_ascii();
-        let is_known = found.iter().any(|(known, _)| *known == name);
-        if found.len() >= MOST_NUMBERS || is_measured || is_known || !is_named {
+    let mut found: Vec<(String, f64)> = Vec::new();
+    for (at, text) in texts.iter().enumerate() {
+        let lower = text.text.to_lowercase();
+        // Only a part of its own is a verdict: `fp32, verified`, but not `pass manager`.
+        let is_alone = texts.iter().filter(|other| other.part == text.part).count() == 1;
+        if is_alone && text.assigned.is_none() && is_in(VERDICTS, &lower) {
+            let name = if Quality::of_name(&lower).is_some() { lower } else { "passed".to_owned() };
+            found.push((name, 1.0));
             continue;
         }
-        found.extend(value(text).filter(|value| value.is_finite()).map(|value| (name, value)));
+        let Some(values) = numbers_of(at) else { continue };
+        let before = word(at.checked_sub(1), text.part);
+        let next = word(at.checked_add(1), text.part);
+        let is_judged =
+            |word: &&str| matches!(Quality::of_name(word), Some(Quality::Score | Quality::Failures));
+        let both = at
+            .checked_sub(2)
+            .and_then(|first| Some(format!("{} {}", word(Some(first), text.part)?, before?)));
+        let is_size = next.is_some_and(|unit| is_in(SIZES, &unit.to_lowercase()));
+        let name = match (text.assigned, before, next.filter(is_judged)) {
+            (Some(name), ..) => name.to_owned(),
+            (None, None, Some(next)) => next.to_owned(),
+            // The number of `verified 12 passed` belongs to the word after it.
+            (None, Some(before), Some(next)) if Quality::of_name(before).is_none() => next.to_owned(),
+            (None, Some(before), _) if Quality::of_name(before).is_some() => before.to_owned(),
+            (None, Some(before), _) => both.clone().unwrap_or_else(|| before.to_owned()),
+            (None, None, None) => next.filter(|next| !is_unit(next)).unwrap_or(UNNAMED).to_owned(),
+        };
+        let unit = next.filter(|_| is_size).map_or_else(String::new, |unit| format!(" {unit}"));
+        let name = (name + &unit).to_lowercase();
+        let quality = Quality::of_name(&name);
+        let is_percentage = text.text.ends_with('%') || next == Some("%");
+        let is_measured = next.is_some_and(is_unit) && !is_size
+            || is_percentage && quality.is_none() && text.assigned.is_none();
+        // An address, or the hash of a version.
+        let is_identity =
+            name == UNNAMED && values.len() == 1 && text.text.len() > 6 && label.contains(text.text);
+        let context = format!("{name} {}", both.unwrap_or_default().to_lowercase());
+        let is_chosen = words(&context).iter().any(|word| is_in(CHOSEN, word));
+        let is_named = name.contains(char::is_alphabetic);
+        // benchgate defines what its own names mean.
+        let is_own = Metric::built_in(&name).is_some();
+        if is_measured || is_identity || is_chosen || is_own || !is_named || found.len() >= MOST_NUMBERS {
+            continue;
+        }
+        for value in values {
+            let same = found
+                .iter()
+                .filter(|(known, _)| *known == name || known.starts_with(&format!("{name} #")))
+                .count();
+            // Numbers of unknown meaning are compared one by one.
+            let is_further = same > 0 && quality.is_none();
+            found.push((if is_further { format!("{name} #{}", same + 1) } else { name.clone() }, value));
+        }
     }
-    // benchgate defines what its own names mean.
-    found.retain(|(name, _)| Metric::built_in(name).is_none());
     found
+}
+
+/// Returns a label without the commas in its numbers, which are decimal ones or separate thousands. All runs write them
+/// alike. A comma after a decimal point separates two numbers.
+fn without_commas_in_numbers(label: &str) -> String {
+    let mut kept = String::with_capacity(label.len());
+    let mut has_point = false;
+    let letters: Vec<char> = label.chars().collect();
+    for (at, letter) in letters.iter().enumerate() {
+        let is_digit =
+            |at: Option<usize>| at.and_then(|at| letters.get(at)).is_some_and(char::is_ascii_digit);
+        let is_inside = is_digit(at.checked_sub(1)) && is_digit(at.checked_add(1));
+        has_point = match letter {
+            '.' => true,
+            ',' => has_point && is_inside,
+            digit => has_point && digit.is_ascii_digit(),
+        };
+        match letter {
+            ',' if is_inside && has_point => kept.push(' '),
+            ',' if is_inside => {}
+            other => kept.push(*other),
+        }
+    }
+    kept
 }
 
 /// Returns whether a word after a number is its unit, such as `GB/s`.
 fn is_unit(word: &str) -> bool {
-    word.contains('/') || is_in(LABEL_UNITS, &word.to_lowercase())
+    time_unit(word).is_some() || word.contains('/') || is_in(LABEL_UNITS, &word.to_lowercase())
 }
-
-/// Amounts of work whose number may follow after a space.
-const COUNTED: &str = "batch rows images tokens items elements frames requests";
-
-/// Words that say that a result is right.
-const VERDICTS: &str = "verified passed pass valid validated correct";
 
 /// Returns the problem that a label reports as a whole or in one of its pairs (`correct=false`, `exit_code: 139`). The
 /// detail is the same on both sides, because a pair can also be a mode: `exact_match=false`.

@@ -142,7 +142,7 @@ fn unread(command: &PreparedCommand, finished: &Finished, bytes: &[u8]) -> Resul
 }
 
 /// Names of days and months, by their first three letters, and units of time.
-const OF_DATES: &str = "mon tue wed thu fri sat sun jan feb mar apr may jun jul aug sep oct nov dec";
+const OF_DATES: &str = "Mon Tue Wed Thu Fri Sat Sun Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec";
 const OF_TIMES: &str = "ns us µs ms s sec secs second seconds min mins minutes h hours";
 
 /// Returns what a process printed, without what is not the same on both sides, or in any two runs, although the program
@@ -154,7 +154,8 @@ fn said(printed: &str) -> String {
     let is_dated = |line: &&str| {
         line.split_whitespace().any(|word| {
             let word = word.trim_matches(|c: char| !c.is_alphanumeric());
-            let is_name = word.is_ascii() && word.len() == 3 && is_in(OF_DATES, &word.to_lowercase());
+            // In lower case, `may` and `sun` are words.
+            let is_name = word.len() == 3 && is_in(OF_DATES, word);
             let is_clock = word.contains([':', '-'])
                 && word.starts_with(is_digit)
                 && word.chars().all(|c| is_digit(c) || "-:.TZ".contains(c));
