@@ -12,7 +12,7 @@ use benchgate_stats::describe;
 
 use super::rules::Rules;
 use super::series::{self, values};
-use super::workload::{self, ENOUGH_RANKED, NOT_CHANCE, is_clearly_less, ranked};
+use super::workload::{self, NOT_CHANCE, is_clearly_less, ranked};
 
 /// Ratio of two errors (root mean square) below which their difference is not reported: two correct roundings
 /// of one computation differ by less.
@@ -261,6 +261,9 @@ fn lint(base: &Benchmark, head: &Benchmark, name: &str, quality: Quality) -> Opt
     is_found.then(|| Lint::new(code, detail([before[1], after[1]].map(shown))))
 }
 
+/// The least number of processes whose equal values show that a number with the name of a measurement is none.
+const ENOUGH_STEADY: usize = 10;
+
 /// Largest number of changed numbers to name.
 const MOST_NAMED: usize = 3;
 
@@ -282,7 +285,7 @@ pub fn changed_facts(
         let was = values(series);
         let first = *was.first()?;
         // A process may measure something once, and state it in each of its rows. A measurement is never the same for long.
-        let least = if Quality::is_measurement(name) { ENOUGH_RANKED } else { 2 };
+        let least = if Quality::is_measurement(name) { ENOUGH_STEADY } else { 2 };
         if series.series.processes() < least || was.iter().any(|value| *value != first) {
             return None;
         }

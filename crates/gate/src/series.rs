@@ -274,6 +274,13 @@ fn stated_disturbance(summary: &Summary) -> Option<f64> {
     }
 }
 
+/// Returns the mean that three quartiles imply (Wan et al. 2014, scenario C3): without it, a tool that keeps no mean would
+/// hide that head stalls.
+fn mean_by_quartiles(summary: &Summary) -> Option<f64> {
+    let mean = (summary.q1? + summary.median? + summary.q3?) / 3.0;
+    Some(mean).filter(|mean| mean.is_finite() && *mean > 0.0)
+}
+
 fn from_summaries(summaries: &[Summary], metric: &Metric) -> Result<Readings, Lint> {
     let better = metric.better;
     let (mut locations, mut means) = (Vec::new(), Vec::new());
@@ -282,7 +289,7 @@ fn from_summaries(summaries: &[Summary], metric: &Metric) -> Result<Readings, Li
     let mut cvs = Vec::new();
     for summary in summaries {
         let Some(location) = summary.median.or(summary.mean) else { continue };
-        let mean = summary.mean.unwrap_or(location);
+        let mean = summary.mean.or_else(|| mean_by_quartiles(summary)).unwrap_or(location);
         let values = [Some(location), Some(mean), summary.min, summary.max];
         if let Some(lint) = values.into_iter().flatten().find_map(|v| unusable(v, metric)) {
             return Err(lint);

@@ -233,7 +233,7 @@ pub fn is_clearly_less(base: &[f64], head: &[f64]) -> bool {
 }
 
 /// The least number of values of each side that are compared by their ranks.
-pub const ENOUGH_RANKED: usize = 10;
+pub const ENOUGH_RANKED: usize = 8;
 
 /// Probability below which head's values are not worse by chance. It is small, because a suite has many.
 pub const NOT_CHANCE: f64 = 0.0005;

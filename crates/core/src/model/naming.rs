@@ -16,7 +16,12 @@ impl Metric {
 
     /// Returns whether the metric is a rate, which shows the work of a call next to its time.
     pub fn is_rate(&self) -> bool {
-        self.unit == Unit::PerSecond || states_rate(&self.name)
+        let by_unit = match &self.unit {
+            Unit::PerSecond => true,
+            Unit::Other(unit) => states_rate(unit),
+            Unit::Nanoseconds | Unit::Bytes | Unit::Count | Unit::Fraction => false,
+        };
+        by_unit || states_rate(&self.name)
     }
 
     /// Returns whether the metric is a rate of what a program works on. Others may fall because it got better: cache misses.
