@@ -249,7 +249,11 @@ pub fn geomeans(
         let in_blocks = row.estimate.as_ref().is_some_and(|estimate| estimate.method == Method::Paired);
         match effect {
             Some(effect) if usable(row) => {
-                groups[at].effects.push((*effect, in_blocks && own_processes.contains(&row.benchmark)));
+                groups[at].effects.push(RowEffect {
+                    effect: *effect,
+                    interval: row.estimate.as_ref().and_then(|estimate| estimate.interval),
+                    is_independent: in_blocks && own_processes.contains(&row.benchmark),
+                });
             }
             _ => groups[at].left_out.push(row.benchmark.clone()),
         }
@@ -258,15 +262,16 @@ pub fn geomeans(
     groups
         .into_iter()
         .map(|Group { target, metric, effects, left_out }| {
-            let mean = mean_effect(&effects);
             let level = alpha / 2.0;
+            let low = mean_effect(effects.iter().map(|row| row.reaching(|interval| interval.low)));
+            let high = mean_effect(effects.iter().map(|row| row.reaching(|interval| interval.high)));
             Geomean {
                 target: target.clone(),
                 metric: metric.clone(),
-                ratio: mean.center.exp(),
+                ratio: low.center.exp(),
                 interval: Some(Interval {
-                    low: mean.lower(level).exp(),
-                    high: mean.upper(level).exp(),
+                    low: low.lower(level).exp(),
+                    high: high.upper(level).exp(),
                     level: 1.0 - alpha,
                 }),
                 rows: effects.len() as u32,
@@ -280,17 +285,41 @@ pub fn geomeans(
 struct Group<'a> {
     target: &'a Option<String>,
     metric: &'a Metric,
-    /// The effects of the rows whose numbers can be used, and whether their errors are independent of the
-    /// other rows' errors.
-    effects: Vec<(Effect, bool)>,
+    effects: Vec<RowEffect>,
     /// The benchmarks of the other rows.
     left_out: Vec<BenchmarkName>,
 }
 
-/// Returns the mean of effects, with Satterthwaite's degrees of freedom. Rows that share processes, sessions or
+/// The effect of a row whose numbers can be used.
+struct RowEffect {
+    effect: Effect,
+    interval: Option<Interval>,
+    /// True if its error is independent of the errors of the other rows.
+    is_independent: bool,
+}
+
+impl RowEffect {
+    /// Distance of an interval's end, on the log scale, from which the row excludes next to nothing.
+    const UNBOUNDED: f64 = 3.9;
+
+    /// Returns the effect with a standard error for which its interval reaches as far as the row's own: times with two modes
+    /// have a wider one than a normal distribution with the row's standard error.
+    fn reaching(&self, end: impl Fn(&Interval) -> f64) -> (Effect, bool) {
+        let effect = self.effect;
+        let factor = self.interval.as_ref().and_then(|interval| {
+            let reached = (end(interval).ln() - effect.center).abs();
+            let normal = effect.upper((1.0 - interval.level) / 2.0) - effect.center;
+            Some(reached / normal).filter(|factor| factor.is_finite() && reached < Self::UNBOUNDED)
+        });
+        (Effect { se: effect.se * factor.unwrap_or(1.0).max(1.0), ..effect }, self.is_independent)
+    }
+}
+
+/// Returns the mean of effects, each with whether it is independent, with Satterthwaite's degrees of freedom. Rows that share processes, sessions or
 /// files also share what happened to these, and nobody knows to which part. Their standard errors are therefore
 /// added as if they were completely correlated, which is the most that the mean's error can be.
-fn mean_effect(effects: &[(Effect, bool)]) -> Effect {
+fn mean_effect(effects: impl Iterator<Item = (Effect, bool)>) -> Effect {
+    let effects: Vec<(Effect, bool)> = effects.collect();
     let shared = || effects.iter().filter(|(_, is_independent)| !is_independent).map(|(effect, _)| effect);
     let together = Effect {
         center: 0.0,
