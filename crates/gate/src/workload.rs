@@ -419,7 +419,9 @@ fn centres(series: &MetricSeries) -> Option<Vec<(f64, Option<u64>)>> {
     let of_process = |process: &Process| Some((describe::median(&process.samples)?, process.iterations));
     match &series.series {
         Series::Processes(processes) => processes.iter().map(of_process).collect(),
-        Series::Summaries(summaries) => summaries.iter().map(|it| Some((it.median.or(it.mean)?, None))).collect(),
+        Series::Summaries(summaries) => {
+            summaries.iter().map(|it| Some((it.median.or(it.mean)?, None))).collect()
+        }
         Series::Exact(_) => None,
     }
 }

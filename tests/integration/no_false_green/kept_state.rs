@@ -61,6 +61,30 @@ fn a_head_that_reads_what_bases_processes_left_is_never_green() {
     is_other_work("a copy of base's result", &change.strictly());
 }
 
+/// Takes a few tenths of a second of processor time.
+const LOOP: &str = "i=0; while [ $i -lt 600000 ]; do i=$((i+1)); done";
+
+#[test]
+fn a_head_that_computes_only_while_it_is_observed_is_never_green() {
+    let change = Change::new("rows", CONFIG);
+    change.bench(&format!("if grep -q 'Seccomp:.*2' /proc/self/status; then {LOOP}; fi; rows"));
+    is_other_work("a program that recognizes that it is observed", &change.strictly());
+    change.bench(&format!("{LOOP}; rows"));
+    is_the_same_work("a program that always computes", &change.strictly());
+}
+
+#[test]
+fn a_head_whose_preparation_does_its_work_is_never_green() {
+    for line in ["prepare", "setup"] {
+        let config = CONFIG.replacen("run", &format!("{line} = \"sh {{build}}/bench {line}\"\nrun"), 1);
+        let change = Change::new("rows", &config);
+        change.bench("true; rows");
+        is_the_same_work("an equal preparation", &change.strictly());
+        change.bench(&format!("if [ \"$1\" = {line} ]; then {LOOP}; fi; rows"));
+        is_other_work(line, &change.strictly());
+    }
+}
+
 #[test]
 fn a_head_that_repairs_its_build_with_bases_is_never_green() {
     let build = |text: &str| format!("\"sh -c 'echo {text} > {{build}}/y.txt'\"");
@@ -252,6 +276,8 @@ elif how.startswith("attribute of another process"):
         os.setpriority(os.PRIO_PROCESS, other, os.getpriority(os.PRIO_PROCESS, other))
     elif "memory" in how:
         attempt(open, f"/proc/{other}/oom_score_adj", "w")
+    elif "filter" in how:
+        attempt(open, f"/proc/{other}/coredump_filter")
     else:
         os.sched_setaffinity(other, os.sched_getaffinity(other))
 elif how.startswith("link in the build"):
@@ -346,6 +372,7 @@ fn a_head_that_can_tell_what_an_earlier_process_left_is_never_green() {
         "attribute of another process: priority",
         "attribute of another process: processors",
         "attribute of another process: memory",
+        "attribute of another process: filter",
         "link in the build",
         "cache in the build",
         "cache in the home folder",

@@ -271,7 +271,10 @@ impl Observer {
             // `/proc/123/oom_score_adj`
             let mut parts = path.iter().skip(1).map(OsStr::to_str);
             let process = (parts.next() == Some(Some("proc"))).then(|| parts.next()??.parse().ok()).flatten();
-            if flags & libc::O_ACCMODE != libc::O_RDONLY && process.is_some_and(is_outside) {
+            let is_settable =
+                path.file_name().and_then(OsStr::to_str).is_some_and(|it| SETTABLE.contains(&it));
+            let is_set = flags & libc::O_ACCMODE != libc::O_RDONLY;
+            if (is_set || is_settable) && process.is_some_and(is_outside) {
                 self.notes.use_memory(OTHER_PROCESSES);
             }
             if writes {
@@ -295,6 +298,10 @@ impl Observer {
         }
     }
 }
+
+/// Attributes below `/proc/PID` that other processes of the user can set, so that who reads them may learn a result.
+const SETTABLE: [&str; 6] =
+    ["autogroup", "coredump_filter", "oom_adj", "oom_score_adj", "sched", "timerslack_ns"];
 
 /// A program can leave numbers in the limits or the priority of a process that outlives it.
 const OTHER_PROCESSES: &str = "attributes of other processes";

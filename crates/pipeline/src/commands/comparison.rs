@@ -14,7 +14,7 @@ use benchgate_core::model::{BenchmarkName, Event, Lint, LintCode, SideName, Stag
 use benchgate_core::record::RunFile;
 
 use super::built_from::BuiltFrom;
-use super::observed::{ObservedProcess, kept_state, other_work, shown};
+use super::observed::{ObservedProcess, kept_state, moved_work, other_work, shown};
 use super::outputs::{changed_sources, check_alone, compared};
 use super::{CommandRows, PreparedCommand, leftovers, others_sources};
 
@@ -63,6 +63,7 @@ pub(crate) async fn observe(
             let mut lints = Vec::new();
             lints.extend(other_preparation(host, "prepare", prepared, [reference, command]).await);
             lints.extend(other_preparation(host, "setup", set_up, [reference, command]).await);
+            lints.extend(moved_work(reference, command));
             lints.extend(kept_state(of_base, of_head));
             lints.extend(others_sources::read_by_base(host, (reference, of_base), command).await);
             lints.extend(others_sources::made_by_head((reference, of_base), of_head, &head.commands));

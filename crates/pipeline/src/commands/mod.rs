@@ -116,6 +116,15 @@ pub enum CommandRows {
     BelowCommand,
 }
 
+/// A line of a command that is executed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::Display)]
+#[strum(serialize_all = "lowercase")]
+pub(super) enum Line {
+    Setup,
+    Prepare,
+    Run,
+}
+
 /// A command of one side, ready to be started.
 #[derive(Debug)]
 pub(super) struct PreparedCommand {
@@ -156,6 +165,8 @@ pub(super) struct PreparedCommand {
     set_up: OnceLock<SystemTime>,
     /// The times at which its processes began and ended.
     ran: Mutex<Vec<Range<SystemTime>>>,
+    /// The processor time that the code of each line took, without that of the kernel.
+    busy: Mutex<BTreeMap<Line, Vec<Duration>>>,
     /// Findings about the process that is observed after everything was measured.
     observed: OnceLock<Vec<Lint>>,
     /// The command as written in the configuration, with its placeholders, because `{build}` is a different folder
@@ -201,6 +212,7 @@ impl PreparedCommand {
             setup_began: OnceLock::new(),
             set_up: OnceLock::new(),
             ran: Mutex::default(),
+            busy: Mutex::default(),
             observed: OnceLock::new(),
             configured: spec.clone(),
             guarded,
@@ -350,7 +362,22 @@ impl PreparedCommand {
         let Some(line) = &self.spec.prepare else { return Ok(None) };
         let finished = host.run(&self.line(line, Path::new(""), EVERYTHING).log(log)).await?;
         self.note_end(&finished);
+        self.note_busy(Line::Prepare, &finished);
         Ok((finished.exit != Exit::Success).then_some(finished))
+    }
+
+    fn note_busy(&self, line: Line, finished: &Finished) {
+        if finished.exit == Exit::Success {
+            let mut busy = self.busy.lock().unwrap_or_else(PoisonError::into_inner);
+            busy.entry(line).or_default().push(finished.user);
+        }
+    }
+
+    /// The typical processor time that the code of a line took.
+    pub(super) fn typically_busy(&self, line: Line) -> Option<Duration> {
+        let mut busy = self.busy.lock().unwrap_or_else(PoisonError::into_inner).get(&line)?.clone();
+        busy.sort_unstable();
+        busy.get(busy.len() / 2).copied()
     }
 
     /// Notes when a process that has just ended was running.
@@ -402,6 +429,7 @@ impl PreparedCommand {
             if let Some(opened) = finished.opened.take() {
                 self.setup_files.get_or_init(|| opened);
             }
+            self.note_busy(Line::Setup, &finished);
             if finished.exit != Exit::Success {
                 let why = failure(&finished, None).why;
                 return Err(PipelineError::Setup { command: self.spec.name.clone(), why });

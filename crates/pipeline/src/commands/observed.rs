@@ -19,9 +19,9 @@ use crate::host::Host;
 use benchgate_core::model::{Lint, LintCode, excerpt};
 use benchgate_host::process::{Command, Exit, Finished, Opened};
 
-use super::PreparedCommand;
 use super::filter::EVERYTHING;
 use super::leftovers::{LONGEST_NAME, PYTHON_CACHE, compiled_from, without_digits};
+use super::{Line, PreparedCommand};
 
 /// The files that a side's observed process read.
 #[derive(Debug, Default)]
@@ -38,6 +38,8 @@ pub(super) struct ObservedProcess {
     pub(super) recent: BTreeMap<PathBuf, SystemTime>,
     /// The files in `recent` that this process changed too.
     pub(super) rewritten: BTreeSet<PathBuf>,
+    /// Factor by which this process computed longer than the typical one that was not observed.
+    longer: f64,
 }
 
 #[derive(Debug)]
@@ -80,6 +82,7 @@ impl PreparedCommand {
         let start = observed_process(self.start(output, EVERYTHING).capture_stdout().log(log));
         let finished = host.run(&start.cpus(host.cpus_for(&self.spec.device))).await?;
         self.keep_outputs(&finished, true)?;
+        observed.longer = longer(finished.user, self.typically_busy(Line::Run));
         observed.reused = seen(finished).map(|opened| {
             observed.opened.join(opened.clone());
             observed.recent = self.recent(&opened, since, output);
@@ -225,6 +228,34 @@ pub(super) fn other_work(detail: String) -> Option<Lint> {
     Some(Lint::new(LintCode::WorkloadChanged, detail))
 }
 
+/// Factor by which a process with this processor time computed longer than another one. Short times are not precise.
+fn longer(time: Duration, other: Option<Duration>) -> f64 {
+    const IMPRECISE: Duration = Duration::from_millis(50);
+    let other = other.unwrap_or(time).max(IMPRECISE);
+    time.as_secs_f64() / other.as_secs_f64()
+}
+
+/// The finding that head's `setup` or `prepare` computes much longer than base's: it may do the work that was timed at base.
+pub(super) fn moved_work(base: &PreparedCommand, head: &PreparedCommand) -> Option<Lint> {
+    const MOVED: f64 = 2.0;
+    [Line::Setup, Line::Prepare].into_iter().find_map(|line| {
+        let [of_base, of_head] = [base, head].map(|side| side.typically_busy(line));
+        let (of_base, of_head) = of_base.zip(of_head)?;
+        let seconds = |time: Duration| time.as_secs_f64();
+        let detail = format!(
+            "head's `{line}` computes for {:.2} s (base's for {:.2} s), which may be work that base's processes do while they \
+             are timed",
+            seconds(of_head),
+            seconds(of_base)
+        );
+        if longer(of_head, Some(of_base)) > MOVED { other_work(detail) } else { None }
+    })
+}
+
+/// Factor from which an observed process does other work than the timed ones. Observing takes time of the kernel and of the
+/// supervisor, but none of the program's own code.
+const OTHERWISE: f64 = 3.0;
+
 /// The finding about files that earlier processes wrote: changed work if only head reads such files, shared
 /// state if both sides do.
 pub(super) fn kept_state(base: &ObservedProcess, head: &ObservedProcess) -> Option<Lint> {
@@ -240,6 +271,13 @@ pub(super) fn kept_state(base: &ObservedProcess, head: &ObservedProcess) -> Opti
     if let Some(kind) = by_head.memory.difference(&by_base.memory).next() {
         return other_work(format!(
             "head's processes use {kind}, which keep results for later processes; base's processes don't use them"
+        ));
+    }
+    // A program can find out that it is observed, and keep results for the processes that are timed only.
+    if head.longer > OTHERWISE * base.longer.max(1.0) {
+        return other_work(format!(
+            "head's process computes {:.1} times as long while its files are observed as when it is timed (base's {:.1} times)",
+            head.longer, base.longer
         ));
     }
     let memory = by_head.memory.intersection(&by_base.memory).next();

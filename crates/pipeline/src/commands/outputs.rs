@@ -17,7 +17,7 @@ use benchgate_host::files;
 use benchgate_host::process::{Exit, Finished};
 
 use super::leftovers::LONGEST_NAME;
-use super::{CommandRows, PreparedCommand};
+use super::{CommandRows, Line, PreparedCommand};
 use crate::PipelineError;
 use crate::cache::Digests;
 use crate::trace::file_state;
@@ -97,6 +97,9 @@ impl PreparedCommand {
     /// process ran only some benchmarks, outputs may be missing.
     pub(crate) fn keep_outputs(&self, finished: &Finished, all: bool) -> Result<(), PipelineError> {
         self.note_end(finished);
+        if all && finished.opened.is_none() {
+            self.note_busy(Line::Run, finished);
+        }
         let Some(folder) = self.build_folder().filter(|_| finished.exit == Exit::Success) else {
             return Ok(());
         };
