@@ -10,6 +10,7 @@ use benchgate_core::model::{
 use benchgate_core::numerics::{self, Tensor};
 use benchgate_stats::describe;
 
+use super::evidence::unmatched;
 use super::rules::Rules;
 use super::series::{self, values};
 use super::workload::{self, NOT_CHANCE, is_clearly_less, ranked};
@@ -296,8 +297,17 @@ pub fn changed_facts(
         let now = values(of_head);
         // The order in which numbers are added changes their sum.
         let rounding = if first.fract() == 0.0 { 0.0 } else { SUMMATION * first.abs() };
-        let other = now.iter().find(|value| (*value - first).abs() > rounding)?;
-        let is_changed = !now.contains(&first) && !is_total([of_base, head], name);
+        let differs = |value: &&f64| (**value - first).abs() > rounding;
+        let other = now.iter().find(differs)?;
+        let differing = match &of_head.series {
+            Series::Processes(all) => {
+                all.iter().filter(|it| it.samples.iter().any(|value| differs(&value))).count()
+            }
+            Series::Summaries(_) | Series::Exact(_) => now.iter().filter(differs).count(),
+        };
+        // A program with a race is wrong in some processes only.
+        let enough = unmatched(of_head.series.processes(), series.series.processes());
+        let is_changed = (!now.contains(&first) || differing >= enough) && !is_total([of_base, head], name);
         is_changed.then(|| format!("`{name}` {first} → {other}"))
     });
     let mut named: Vec<String> = changed.by_ref().take(MOST_NAMED).collect();
@@ -315,14 +325,15 @@ fn new_label(base: &Benchmark, head: &Benchmark) -> Option<String> {
     is_new.then(|| format!("a new label says `{}`", excerpt(words, 80)))
 }
 
-/// Returns the texts that the processes of the sides print, if each process of a side prints the same.
+/// Returns the texts that the processes of the sides print, if each process of base prints the same.
 fn other_text(base: &Benchmark, head: &Benchmark) -> Option<String> {
-    let [was, now] = [base, head].map(|side| {
-        let text = side.labels.get(STANDARD_OUTPUT);
-        text.filter(|text| ![ANY_TEXT, SILENT].contains(&text.as_str()))
-    });
+    let [was, now] = [base, head].map(|side| side.labels.get(STANDARD_OUTPUT));
     let (was, now) = was.zip(now).filter(|(was, now)| was != now)?;
-    Some(format!("{STANDARD_OUTPUT} `{was}` → `{now}`"))
+    match (was.as_str(), now.as_str()) {
+        (ANY_TEXT | SILENT, _) | (_, SILENT) => None,
+        (was, ANY_TEXT) => Some(format!("{STANDARD_OUTPUT} `{was}` → not the same in each process")),
+        (was, now) => Some(format!("{STANDARD_OUTPUT} `{was}` → `{now}`")),
+    }
 }
 
 /// Returns the finding that more sessions of head than of base lack a metric: these sessions may have failed.

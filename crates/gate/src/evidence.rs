@@ -198,18 +198,19 @@ const MEAN_LIMIT: f64 = 0.02;
 const MEAN_RATE: f64 = 0.1;
 const LARGEST_MEAN_LIMIT: f64 = 0.15;
 
-/// Probability up to which the fastest processes are not all base's by chance.
+/// Probability up to which processes that are unlike all others do not belong to one side by chance.
 const UNMATCHED_LIMIT: f64 = 1.0 / 64.0;
 
-/// Returns how many of base's processes must be faster than all of head's to show that base's others were probably
-/// disturbed: six for 24 of each side.
-fn unmatched(base: usize, head: usize) -> usize {
+/// Returns how many processes that are unlike all others must belong to one side, which has `own` processes, so that chance
+/// does not explain it: six for 24 of each side. If base's are faster than all of head's, base's others were probably
+/// disturbed.
+pub fn unmatched(own: usize, others: usize) -> usize {
     let (mut count, mut chance) = (0, 1.0);
-    while chance > UNMATCHED_LIMIT && count < base {
-        chance *= (base - count) as f64 / (base + head - count) as f64;
+    while chance > UNMATCHED_LIMIT && count < own {
+        chance *= (own - count) as f64 / (own + others - count) as f64;
         count += 1;
     }
-    if chance > UNMATCHED_LIMIT { base + 1 } else { count }
+    if chance > UNMATCHED_LIMIT { own + 1 } else { count }
 }
 
 /// Returns a reason if head is slow, or stalls, more often or for longer than base. The location of a side
