@@ -229,8 +229,8 @@ fn costs<'a>(
 /// The number of sessions that show how right results were, or which facts a program states.
 const FEW: usize = 3;
 
-/// Joins the metrics that state how right results are, each from the oldest sessions that have it. The newest ones move
-/// along with results that get a little worse every night.
+/// Joins the metrics that state how right results are, and how much work a call does, each from the oldest sessions that
+/// have it. The newest ones move along with results that get a little worse every night.
 fn oldest_qualities<'a>(sessions: &StoredSessions<'a>, head: &Run) -> HashMap<&'a BenchmarkName, Benchmark> {
     let mut days: Vec<&EarlierSessions> = sessions.earlier.iter().collect();
     days.sort_by(|one, two| one.since.cmp(&two.since));
@@ -238,7 +238,10 @@ fn oldest_qualities<'a>(sessions: &StoredSessions<'a>, head: &Run) -> HashMap<&'
     let mut known = HashSet::new();
     let runs = days.into_iter().flat_map(|day| &day.runs).chain(sessions.good);
     let runs = runs.filter(|run| is_same_testbed(head, run) && known.insert(run.origin.label.as_str()));
-    joined(runs, |metric| Quality::of_metric(metric).is_some())
+    let is_clock = |metric: &Metric| [Metric::LATENCY, Metric::CPU_TIME].contains(metric);
+    joined(runs, |metric| {
+        Quality::of_metric(metric).is_some() || metric.is_rate_of_work() || is_clock(metric)
+    })
 }
 
 /// Joins the metrics that `is_wanted`, each from the first sessions that have it.

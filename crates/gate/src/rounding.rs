@@ -51,8 +51,16 @@ pub fn lint(base: &MetricSeries, head: &MetricSeries) -> Option<Lint> {
     })
 }
 
+/// Returns whether all values of a metric have few decimal digits, so that equal ones are no copies.
+pub fn has_few_digits(series: &MetricSeries) -> bool {
+    values(series).into_iter().all(|value| place(value).is_some())
+}
+
 /// Returns the value of the last place of a positive number with a few decimal digits; `None` if it has more.
 fn place(value: f64) -> Option<f64> {
+    if !value.is_finite() || value <= 0.0 {
+        return None;
+    }
     let exponent = value.log10().floor() as i32;
     (0..FEW_DIGITS).map(|digits| 10f64.powi(exponent - digits)).find(|place| {
         let places = value / place;
@@ -68,4 +76,41 @@ fn is_repeated(values: &[f64]) -> bool {
     }
     let most = different.values().copied().max().unwrap_or(0);
     different.len() < NOT_ROUNDED || 2 * most > values.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use benchgate_core::model::{Metric, Process};
+
+    use super::*;
+
+    fn times(values: &[f64]) -> MetricSeries {
+        let processes = values.iter().map(|time| Process { samples: vec![*time], ..Process::default() });
+        MetricSeries { metric: Metric::LATENCY, series: Series::Processes(processes.collect()) }
+    }
+
+    fn is_found(base: &[f64], head: &[f64]) -> bool {
+        lint(&times(base), &times(head)).is_some()
+    }
+
+    #[test]
+    fn rounding_that_can_hide_a_change_is_found_and_no_larger_change() {
+        let ms = |time: f64| [1e6 * time; 5];
+        assert!(is_found(&ms(120.0), &ms(120.0)));
+        assert!(is_found(&ms(10.0), &ms(11.0)));
+        assert!(!is_found(&ms(10.0), &ms(12.0)));
+        assert!(!is_found(&ms(10.04), &ms(10.04)));
+        assert!(!is_found(&ms(0.0), &ms(-1.0)) && !is_found(&ms(f64::NAN), &ms(f64::INFINITY)));
+    }
+
+    #[test]
+    fn a_single_time_shows_rounding_in_whole_nanoseconds_only() {
+        assert!(is_found(&[9.0], &[9.0]));
+        assert!(!is_found(&[9e6], &[9e6]));
+    }
+
+    #[test]
+    fn noise_that_is_larger_than_the_rounding_averages_out() {
+        assert!(!is_found(&[60.0, 62.0, 65.0, 61.0, 63.0], &[61.0, 64.0, 60.0, 63.0, 65.0]));
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::thread::LocalKey;
 
 use super::metric::{Better, Metric, Unit};
 
@@ -26,14 +27,42 @@ impl Metric {
 
     /// Returns whether the metric is a rate of what a program works on. Others may fall because it got better: cache misses.
     pub fn is_rate_of_work(&self) -> bool {
-        self.is_rate() && !words(&name_words(&self.name)).iter().any(|word| is_in(COSTS, word))
+        let is_of_costs = |name: &str| words(&name_words(name)).iter().any(|word| is_in(COSTS, word));
+        self.is_rate() && !is_of_costs(&self.name)
     }
 }
 
 /// Returns whether a name or a unit states a rate: `GB/s`, `frames_per_sec`, `decode_tps`, `TFLOPS`.
 pub fn states_rate(name: &str) -> bool {
+    thread_local! {
+        static KNOWN: RefCell<HashMap<String, bool>> = RefCell::default();
+    }
+    remembered(&KNOWN, name, states_new_rate)
+}
+
+fn states_new_rate(name: &str) -> bool {
     let per = name.trim().rsplit_once('/').map(|(_, per)| per.to_lowercase());
     per.is_some_and(|per| is_in(TIMES, &per)) || is_rate(&words(&name_words(name)))
+}
+
+/// Returns what was found out about a name. The rows of a file repeat a few names many times.
+fn remembered<T: Copy>(
+    known: &'static LocalKey<RefCell<HashMap<String, T>>>,
+    name: &str,
+    find: impl FnOnce(&str) -> T,
+) -> T {
+    const MOST_NAMES: usize = 4096;
+    known.with_borrow_mut(|known| {
+        if let Some(found) = known.get(name) {
+            return *found;
+        }
+        if known.len() == MOST_NAMES {
+            known.clear();
+        }
+        let found = find(name);
+        known.insert(name.to_owned(), found);
+        found
+    })
 }
 
 /// Returns whether words without a slash state a rate.
@@ -145,24 +174,12 @@ const CHOICES: &str = "tile tiles tiling unroll unrolled regs registers vgprs sg
 const UNITS: &str = "ps ns us ms s sec secs second seconds kb mb gb kib mib gib bytes";
 
 impl Quality {
-    /// Returns what a metric with this name states about the result; `None` for a measurement. The rows of a file repeat a
-    /// few names many times, so results are remembered.
+    /// Returns what a metric with this name states about the result; `None` for a measurement.
     pub fn of_name(name: &str) -> Option<Self> {
-        const MOST_NAMES: usize = 4096;
         thread_local! {
             static KNOWN: RefCell<HashMap<String, Option<Quality>>> = RefCell::default();
         }
-        KNOWN.with_borrow_mut(|known| {
-            if let Some(found) = known.get(name) {
-                return *found;
-            }
-            if known.len() == MOST_NAMES {
-                known.clear();
-            }
-            let found = Self::of_new_name(name);
-            known.insert(name.to_owned(), found);
-            found
-        })
+        remembered(&KNOWN, name, Self::of_new_name)
     }
 
     /// Returns what a metric states about the result; `None` for a measurement.
@@ -240,13 +257,17 @@ const COMPOUNDS: &str = "exactmatch passat1 passat5 passat10 passrate winrate so
 /// Words of the lists that a number may follow, which states a threshold or a position: `mAP50`, `recall5`.
 const NUMBERED: &str = "accuracy ap ndcg recall precision";
 
-/// Returns the words, the compounds among them, and words without their numbers.
+/// Returns the words, those without a plural's ending, the compounds among them, and words without their numbers.
 fn joined(words: &[&str]) -> Vec<String> {
     let compounds = (2..=3).flat_map(|count| words.windows(count)).map(<[&str]>::concat);
     let numbered = words.iter().map(|word| word.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned());
     let own = words.iter().map(|word| (*word).to_owned());
+    let singular = words.iter().filter_map(|word| {
+        let stem = word.strip_suffix('s').filter(|stem| stem.len() > 1)?;
+        Some(stem.strip_suffix("ie").map_or_else(|| stem.to_owned(), |stem| format!("{stem}y")))
+    });
     let compounds = compounds.filter(|word| is_in(COMPOUNDS, word));
-    own.chain(compounds).chain(numbered.filter(|word| is_in(NUMBERED, word))).collect()
+    own.chain(singular).chain(compounds).chain(numbered.filter(|word| is_in(NUMBERED, word))).collect()
 }
 
 /// Returns whether a name with these words states a measurement, also a rate: `matches/s`, `crc32_per_second`.

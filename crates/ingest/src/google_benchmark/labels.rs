@@ -215,7 +215,10 @@ fn numbers(label: &str) -> Vec<(String, f64)> {
             // The number of `verified 12 passed` belongs to the word after it.
             (None, Some(before), Some(next)) if Quality::of_name(before).is_none() => next.to_owned(),
             (None, Some(before), _) if Quality::of_name(before).is_some() => before.to_owned(),
-            (None, Some(before), _) => both.clone().unwrap_or_else(|| before.to_owned()),
+            (None, Some(before), _) => {
+                let both = both.clone().filter(|both| Quality::of_name(both).is_some());
+                both.unwrap_or_else(|| before.to_owned())
+            }
             (None, None, None) => next.filter(|next| !is_unit(next)).unwrap_or(UNNAMED).to_owned(),
         };
         let unit = next.filter(|_| is_size).map_or_else(String::new, |unit| format!(" {unit}"));
