@@ -148,15 +148,15 @@ const EXACT: f64 = 1e-7;
 const SUMMATION: f64 = 1e-3;
 
 /// Returns the finding for each metric that states how right a result is and that is worse at head, or that only base
-/// has: the benchmark can't pass. A metric that fails the gate itself is judged like a time. The newest session is not
-/// enough, because it moves along with a gradual change, so the oldest ones are compared with head too.
+/// has: the benchmark can't pass. A metric that fails the gate itself is judged like a time. The recent sessions are not
+/// enough, because they move along with a gradual change, so the oldest ones are compared with head too.
 pub fn quality_lints(
     base: &Benchmark,
-    oldest: Option<&Benchmark>,
+    [recent, oldest]: [Option<&Benchmark>; 2],
     head: &Benchmark,
     rules: &Rules<'_>,
 ) -> Vec<Lint> {
-    let mut found = changed_qualities(base, head, rules);
+    let mut found = changed_qualities(base, recent.unwrap_or(base), head, rules);
     if let Some(oldest) = oldest.filter(|_| found.is_empty()) {
         // A metric that is newer than the oldest sessions shows nothing. Data that changed once were found then.
         let stated = oldest.metrics.iter().filter(|series| head.metric(&series.metric.name).is_some());
@@ -174,7 +174,7 @@ pub fn quality_lints(
     found
 }
 
-fn changed_qualities(base: &Benchmark, head: &Benchmark, rules: &Rules<'_>) -> Vec<Lint> {
+fn changed_qualities(base: &Benchmark, recent: &Benchmark, head: &Benchmark, rules: &Rules<'_>) -> Vec<Lint> {
     let of_head = head.metrics.iter().filter(|series| base.metric(&series.metric.name).is_none());
     let metrics = base.metrics.iter().chain(of_head).map(|series| &series.metric);
     let stated = metrics.filter_map(|metric| Some((metric, Quality::of_metric(metric)?)));
@@ -182,6 +182,8 @@ fn changed_qualities(base: &Benchmark, head: &Benchmark, rules: &Rules<'_>) -> V
         .filter_map(|(metric, quality)| {
             // A gating metric is judged by its values, which files that lack it don't have.
             let is_fatal = rules.metric(&head.name, metric).fatal;
+            // Data, unlike scores, may have changed since.
+            let base = if matches!(quality, Quality::Checksum | Quality::Work) { base } else { recent };
             let found = if is_fatal { None } else { lint(base, head, &metric.name, quality) };
             found.or_else(|| lost(base, head, &metric.name, quality))
         })
@@ -377,6 +379,10 @@ fn is_ranked_worse(
         values.into_iter().map(&badness).collect()
     };
     let [base, head] = [base, head].map(of_processes);
+    // A number that all processes of a session repeat was measured once.
+    if head.windows(2).all(|pair| pair[0] == pair[1]) {
+        return None;
+    }
     let medians = [describe::median(&base)?, describe::median(&head)?];
     (ranked(&base, &head)?.greater < NOT_CHANCE).then_some(medians)
 }

@@ -136,7 +136,7 @@ pub fn drafts(pair: Matched<'_>, session: &ComparedSession<'_>, rules: &Rules<'_
     let accuracy = accuracy::lints(base, head);
     let mut asked = workload::lints(base, head, session.together);
     let stored = session.history.as_ref();
-    asked.extend(accuracy::quality_lints(base, stored.and_then(|it| it.oldest(name)), head, rules));
+    asked.extend(accuracy::quality_lints(base, history::qualities(stored, name), head, rules));
     asked.extend(disturbance::clocks(base, head));
     asked.extend(accuracy::changed_facts(base, stored.and_then(|it| it.newest(name)), head, rules));
     let disturbed =

@@ -64,6 +64,8 @@ pub struct Sessions<'a> {
     oldest: HashMap<&'a BenchmarkName, Benchmark>,
     /// Numbers of unknown meaning in the newest sessions.
     newest: HashMap<&'a BenchmarkName, Benchmark>,
+    /// How right the results of recent sessions are.
+    recent: HashMap<&'a BenchmarkName, Benchmark>,
     /// Common shifts, by metric name.
     common: BTreeMap<&'a str, Common>,
     /// Head's anchor, if any; costs are then ratios to it.
@@ -113,14 +115,12 @@ impl<'a> Sessions<'a> {
             Earlier::share_shifts(rows);
         }
         let oldest = oldest_qualities(sessions, head);
-        let newest = joined(runs.iter().rev().take(FEW).copied(), Metric::is_of_unknown_meaning);
-        Self { rows, earlier, best, oldest, newest, common, anchor: head.anchor.as_ref() }
-    }
-
-    /// Returns a benchmark's metrics that state how right its result is, from the oldest sessions since the last
-    /// acceptance.
-    pub fn oldest(&self, name: &BenchmarkName) -> Option<&Benchmark> {
-        self.oldest.get(name)
+        let newest = |most: usize| runs.iter().rev().take(most).copied();
+        let recent = joined(newest(ENOUGH_OF_QUALITY), ENOUGH_OF_QUALITY, |metric| {
+            Quality::of_metric(metric).is_some()
+        });
+        let newest = joined(newest(FEW), FEW, Metric::is_of_unknown_meaning);
+        Self { rows, earlier, best, oldest, newest, recent, common, anchor: head.anchor.as_ref() }
     }
 
     /// Returns a benchmark's metrics of unknown meaning, from the newest sessions.
@@ -226,8 +226,17 @@ fn costs<'a>(
     rows
 }
 
-/// The number of sessions that show how right results were, or which facts a program states.
+/// Returns a benchmark's metrics that state how right its result is, from recent sessions, because a score that is stated
+/// once a night varies from night to night, and from the oldest ones since the last acceptance.
+pub fn qualities<'a>(stored: Option<&'a Sessions<'_>>, name: &BenchmarkName) -> [Option<&'a Benchmark>; 2] {
+    stored.map_or([None; 2], |stored| [&stored.recent, &stored.oldest].map(|sessions| sessions.get(name)))
+}
+
+/// The number of sessions that show which facts a program states, or how much work it does.
 const FEW: usize = 3;
+
+/// The number of sessions that show how right results were.
+const ENOUGH_OF_QUALITY: usize = 10;
 
 /// Joins the metrics that state how right results are, and how much work a call does, each from the oldest sessions that
 /// have it. The newest ones move along with results that get a little worse every night.
@@ -239,14 +248,20 @@ fn oldest_qualities<'a>(sessions: &StoredSessions<'a>, head: &Run) -> HashMap<&'
     let runs = days.into_iter().flat_map(|day| &day.runs).chain(sessions.good);
     let runs = runs.filter(|run| is_same_testbed(head, run) && known.insert(run.origin.label.as_str()));
     let is_clock = |metric: &Metric| [Metric::LATENCY, Metric::CPU_TIME].contains(metric);
-    joined(runs, |metric| {
-        Quality::of_metric(metric).is_some() || metric.is_rate_of_work() || is_clock(metric)
-    })
+    let runs: Vec<&Run> = runs.collect();
+    let mut all = joined(runs.iter().copied(), FEW, |metric| metric.is_rate_of_work() || is_clock(metric));
+    let qualities =
+        joined(runs.into_iter(), ENOUGH_OF_QUALITY, |metric| Quality::of_metric(metric).is_some());
+    for (name, stated) in qualities {
+        all.entry(name).or_insert_with(|| Benchmark::new(name.as_str())).metrics.extend(stated.metrics);
+    }
+    all
 }
 
-/// Joins the metrics that `is_wanted`, each from the first sessions that have it.
+/// Joins the metrics that `is_wanted`, each from the first `most` sessions that have it.
 fn joined<'a>(
     runs: impl Iterator<Item = &'a Run>,
+    most: usize,
     is_wanted: impl Fn(&Metric) -> bool,
 ) -> HashMap<&'a BenchmarkName, Benchmark> {
     let mut all: HashMap<&BenchmarkName, Benchmark> = HashMap::new();
@@ -256,7 +271,7 @@ fn joined<'a>(
         for series in benchmark.metrics.iter().filter(|series| is_wanted(&series.metric)) {
             let count = counts.entry((&benchmark.name, series.metric.name.as_ref())).or_default();
             *count += 1;
-            if *count > FEW {
+            if *count > most {
                 continue;
             }
             let known = joined.metrics.iter_mut().find(|known| known.metric == series.metric);
