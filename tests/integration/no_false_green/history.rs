@@ -1,5 +1,6 @@
 //! Baselines that are missing, not comparable, or contain wrong results.
 
+use crate::harness::Outcome;
 use crate::stored_gate::{commit, git};
 use crate::suite::{Suite, npy};
 
@@ -171,8 +172,8 @@ echo ']}'
 "#;
 
 /// A stored session has one value of each process, and so does the work that a rate implies.
-#[test]
-fn no_night_whose_calls_do_less_work_joins_the_baseline() {
+/// A suite with one command, whose nights are stored.
+fn nights() -> Suite {
     let suite = Suite::new();
     suite.world.write(".gitignore", "/tools\n/data\n/run.json\n/.benchgate\n");
     suite.world.write(
@@ -181,14 +182,35 @@ fn no_night_whose_calls_do_less_work_joins_the_baseline() {
          [measure]\nprocesses = 6\n",
     );
     git(&suite, &["init", "--quiet"]);
+    suite
+}
+
+/// Stores a night in which the command also runs `more` for each row.
+fn night(suite: &Suite, more: &str) -> Outcome {
+    suite.world.write("bench.sh", RATES.replace("RATE", more));
+    commit(suite);
+    suite.run_on_a_quiet_host();
+    suite.world.run(["baseline", "update"])
+}
+
+#[test]
+fn a_count_of_failures_that_varies_from_night_to_night_joins_the_baseline() {
+    let suite = nights();
+    let night = |errors: u32| night(&suite, &format!(r#"printf ',"errors":{errors}'"#));
+    for errors in [2, 1, 3, 0, 2, 4, 0, 3] {
+        night(errors).expect_code(0);
+    }
+    assert_eq!(night(9).code, Some(11));
+}
+
+#[test]
+fn no_night_whose_calls_do_less_work_joins_the_baseline() {
+    let suite = nights();
     let night = |work: Option<f64>| {
         let printed = work.map_or_else(String::new, |work| {
             format!(r#"awk -v t=$time 'BEGIN {{ printf ",\"items_per_second\":%.17g", {work} / t * 1e9 }}'"#)
         });
-        suite.world.write("bench.sh", RATES.replace("RATE", &printed));
-        commit(&suite);
-        suite.run_on_a_quiet_host();
-        suite.world.run(["baseline", "update"])
+        night(&suite, &printed)
     };
     night(Some(1000.0)).expect_code(0);
     night(Some(1000.0)).expect_code(0);
