@@ -5,7 +5,7 @@
 
 use benchgate_core::model::{
     ANY_TEXT, Benchmark, Divergence, LABEL, LABEL_WORDS, Lint, LintCode, Metric, MetricSeries, OutputCheck,
-    Process, Quality, Run, SILENT, STANDARD_OUTPUT, Series, VerifyCode, excerpt,
+    Quality, Run, SILENT, STANDARD_OUTPUT, Series, VerifyCode, excerpt,
 };
 use benchgate_core::numerics::{self, Tensor};
 use benchgate_stats::describe;
@@ -13,7 +13,7 @@ use benchgate_stats::describe;
 use super::evidence::unmatched;
 use super::rules::Rules;
 use super::series::{self, values};
-use super::workload::{self, NOT_CHANCE, is_clearly_less, ranked};
+use super::workload::{self, NOT_CHANCE, is_clearly_less, is_ranked_less, ranked};
 
 /// Ratio of two errors (root mean square) below which their difference is not reported: two correct roundings
 /// of one computation differ by less.
@@ -220,7 +220,7 @@ fn lint(base: &Benchmark, head: &Benchmark, name: &str, quality: Quality) -> Opt
         && was.iter().all(is_fraction)
         && now.iter().any(is_percentage);
     let is_repeated = was.len() > 1;
-    let is_less = quality == Quality::Work && does_less([base, head], name, [&was, &now]);
+    let is_less = quality == Quality::Work && does_less([base, head], name);
     let counted = was.iter().chain(&now).all(|value| value.fract() == 0.0);
     let before = ordered(was)?;
     let Some(after) = ordered(now) else {
@@ -394,22 +394,31 @@ pub fn has_ratio(base: &Benchmark, head: &MetricSeries) -> bool {
 
 /// Returns whether head does clearly less work than base, although base's amounts vary. The counter may be that of a call
 /// or the total of all iterations, so both readings must show it.
-fn does_less(sides: [&Benchmark; 2], name: &str, values: [&[f64]; 2]) -> bool {
-    let per_iteration = sides.map(|side| match side.metric(name).map(|series| &series.series) {
-        Some(Series::Processes(processes)) => {
-            let of_process = |process: &Process| {
-                let iterations = process.iterations? as f64;
-                Some(process.samples.iter().map(|value| value / iterations).collect::<Vec<_>>())
-            };
-            processes.iter().map(of_process).collect::<Option<Vec<_>>>().map(|all| all.concat())
+fn does_less(sides: [&Benchmark; 2], name: &str) -> bool {
+    let of = |side: &Benchmark, per_iteration: bool| -> Option<Vec<Vec<f64>>> {
+        match &side.metric(name)?.series {
+            Series::Processes(all) => all
+                .iter()
+                .map(|process| {
+                    let iterations = if per_iteration { process.iterations? as f64 } else { 1.0 };
+                    Some(process.samples.iter().map(|value| value / iterations).collect())
+                })
+                .collect(),
+            Series::Summaries(_) | Series::Exact(_) if per_iteration => None,
+            Series::Summaries(_) | Series::Exact(_) => {
+                Some(values(side.metric(name)?).into_iter().map(|value| vec![value]).collect())
+            }
         }
-        _ => None,
-    });
-    let is_total_less = match &per_iteration {
-        [Some(base), Some(head)] => is_clearly_less(base, head),
-        _ => true,
     };
-    is_total_less && is_clearly_less(values[0], values[1])
+    let is_less = |per_iteration: bool| {
+        let sides = sides.map(|side| of(side, per_iteration));
+        let [Some(base), Some(head)] = sides else { return per_iteration };
+        let medians = |side: &[Vec<f64>]| -> Vec<f64> {
+            side.iter().filter_map(|process| describe::median(process)).collect()
+        };
+        is_clearly_less(&base.concat(), &head.concat()) || is_ranked_less(&medians(&base), &medians(&head))
+    };
+    is_less(true) && is_less(false)
 }
 
 /// Returns whether a counter only shows how many iterations there were: it is the same for each iteration of both sides, or

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use benchgate_core::model::{Lint, LintCode, MetricSeries, Series, Unit};
+use benchgate_stats::describe;
 
 use super::series::{self, values};
 
@@ -16,34 +17,54 @@ const FEW_DIGITS: i32 = 3;
 /// them is that of most repetitions.
 const NOT_ROUNDED: usize = 4;
 
-/// Number of values with few digits that shows that a tool rounds.
+/// Share of the times in a second step from which noise moves enough of them there, so that the error of their mean is at
+/// most a fifth of that of a single one.
+const DITHERED: f64 = 0.1;
+const OF_MEAN: f64 = 0.2;
+
+/// Number of values with few digits that shows that a tool rounds. One can have few by chance, or because a person wrote it.
 const ENOUGH: usize = 3;
 
-/// Units of time, in nanoseconds. A tool may print a time in whole ones, but otherwise prints two digits at least.
+/// Units in which tools print times, in nanoseconds.
 const WHOLE_UNITS: [f64; 4] = [1.0, 1e3, 1e6, 1e9];
 
 /// Returns the finding that all times of both sides have so few digits that their rounding can explain the change, or hide
 /// one.
 pub fn lint(base: &MetricSeries, head: &MetricSeries) -> Option<Lint> {
-    let is_exact = [base, head].into_iter().any(|side| matches!(side.series, Series::Exact(_)));
+    let sides = [base, head];
+    let is_exact = sides.iter().any(|side| matches!(side.series, Series::Exact(_)));
     if base.metric.unit != Unit::Nanoseconds || is_exact {
         return None;
     }
-    let sides = [base, head];
-    let [base, head] = sides.map(values);
-    let place =
-        base.iter().chain(&head).try_fold(f64::INFINITY, |least, time| Some(least.min(place(*time)?)))?;
-    let [one, other] = sides.map(|side| Some(series::described(side)?.location));
-    let (one, other) = one.zip(other)?;
+    let times = sides.map(values);
+    let places: Vec<f64> = times.iter().flatten().map(|time| place(*time)).collect::<Option<_>>()?;
+    let place = places.into_iter().fold(f64::INFINITY, f64::min);
+    let is_whole = WHOLE_UNITS.contains(&place);
+    let steps = times.each_ref().map(|times| Steps::new(times));
+    let is_evident = is_whole || steps.iter().any(|steps| steps.all >= ENOUGH);
+    if !is_evident || steps.iter().all(Steps::average_out) {
+        return None;
+    }
+    let is_dithered = steps.iter().all(|steps| steps.second as f64 >= DITHERED * steps.all as f64);
+    let typical = |at: usize| match is_dithered {
+        true => describe::mean(&times[at]),
+        false => Some(series::described(sides[at])?.location),
+    };
+    let (one, other) = (typical(0)?, typical(1)?);
     let (least, most) = (one.min(other), one.max(other));
-    let is_one_digit = least < 10.0 * place && !WHOLE_UNITS.contains(&place);
-    let half = 0.5 * if is_one_digit { place / 10.0 } else { place };
-    let is_hidden = most - half < (least + half) * (1.0 + COARSE);
-    // One value can have few digits by chance, or because a person wrote it.
-    let is_evident = place == 1.0 || base.len().max(head.len()) >= ENOUGH;
-    let is_rounded = is_evident && (is_repeated(&base) || is_repeated(&head));
-    (half > COARSE * least && is_hidden && is_rounded).then(|| {
-        let share = 100.0 * half / least;
+    let printed = if most > least * (1.0 + COARSE) {
+        // Different times may end in zeros: 1000 and 1100 ns.
+        WHOLE_UNITS.into_iter().rfind(|unit| *unit <= place).unwrap_or(place)
+    } else if least < 10.0 * place && !is_whole {
+        // A tool that does not print whole units prints two digits at least.
+        place / 10.0
+    } else {
+        place
+    };
+    let error = 0.5 * printed * if is_dithered { OF_MEAN } else { 1.0 };
+    let is_hidden = most - error < (least + error) * (1.0 + COARSE);
+    (error > COARSE * least && is_hidden).then(|| {
+        let share = 100.0 * error / least;
         Lint::new(
             LintCode::RoundedTime,
             format!("the times have so few digits that rounding changes them by up to {share:.1} %"),
@@ -68,14 +89,30 @@ fn place(value: f64) -> Option<f64> {
     })
 }
 
-/// Returns whether the values don't differ by more than their rounding.
-fn is_repeated(values: &[f64]) -> bool {
-    let mut different: HashMap<u64, usize> = HashMap::new();
-    for value in values {
-        *different.entry(value.to_bits()).or_default() += 1;
+/// The numbers of different times.
+struct Steps {
+    all: usize,
+    different: usize,
+    /// How often the most frequent time and the second one occur.
+    first: usize,
+    second: usize,
+}
+
+impl Steps {
+    fn new(times: &[f64]) -> Self {
+        let mut counts: HashMap<u64, usize> = HashMap::new();
+        for time in times {
+            *counts.entry(time.to_bits()).or_default() += 1;
+        }
+        let mut counts: Vec<usize> = counts.into_values().collect();
+        counts.sort_unstable_by(|one, two| two.cmp(one));
+        let count = |at: usize| counts.get(at).copied().unwrap_or(0);
+        Self { all: times.len(), different: counts.len(), first: count(0), second: count(1) }
     }
-    let most = different.values().copied().max().unwrap_or(0);
-    different.len() < NOT_ROUNDED || 2 * most > values.len()
+
+    fn average_out(&self) -> bool {
+        self.different >= NOT_ROUNDED && 2 * self.first <= self.all
+    }
 }
 
 #[cfg(test)]
@@ -99,18 +136,25 @@ mod tests {
         assert!(is_found(&ms(120.0), &ms(120.0)));
         assert!(is_found(&ms(10.0), &ms(11.0)));
         assert!(!is_found(&ms(10.0), &ms(12.0)));
+        // A person writes such times.
+        assert!(!is_found(&[1000.0; 5], &[1100.0; 5]));
         assert!(!is_found(&ms(10.04), &ms(10.04)));
         assert!(!is_found(&ms(0.0), &ms(-1.0)) && !is_found(&ms(f64::NAN), &ms(f64::INFINITY)));
     }
 
     #[test]
-    fn a_single_time_shows_rounding_in_whole_nanoseconds_only() {
-        assert!(is_found(&[9.0], &[9.0]));
-        assert!(!is_found(&[9e6], &[9e6]));
+    fn a_single_time_shows_rounding_in_whole_units_only() {
+        assert!(is_found(&[9.0], &[9.0]) && is_found(&[2000.0], &[3000.0]));
+        assert!(!is_found(&[5.1e6], &[5.2e6]));
     }
 
     #[test]
     fn noise_that_is_larger_than_the_rounding_averages_out() {
         assert!(!is_found(&[60.0, 62.0, 65.0, 61.0, 63.0], &[61.0, 64.0, 60.0, 63.0, 65.0]));
+        let steps = |low: f64, share: usize| {
+            (0..20).map(|at| low + f64::from(u8::from(at < share))).collect::<Vec<_>>()
+        };
+        assert!(!is_found(&steps(8.0, 10), &steps(9.0, 10)));
+        assert!(is_found(&steps(8.0, 8), &steps(8.0, 12)));
     }
 }

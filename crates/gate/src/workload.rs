@@ -5,7 +5,7 @@
 
 use benchgate_core::model::{
     ARCHITECTURE, Benchmark, Lint, LintCode, Metric, MetricSeries, Process, Series, SideName, Summary,
-    Workload,
+    Workload, significant,
 };
 use benchgate_stats::classical::{TestResult, UMethod, mann_whitney};
 use benchgate_stats::describe;
@@ -184,7 +184,7 @@ pub fn difference(base: &Benchmark, head: &Benchmark) -> Option<String> {
         all.len() < 3 || all.iter().any(|value| *value != all[0])
     };
     let times_vary = varies(&Metric::LATENCY.name);
-    let rates = base.metrics.iter().filter(|series| series.metric.is_rate());
+    let rates = base.metrics.iter().filter(|series| series.metric.is_rate_of_work());
     rates.filter(|rate| !times_vary || varies(&rate.metric.name)).find_map(|rate| {
         let name = &rate.metric.name;
         // The tool divides by one of the clocks, and by the same one on both sides.
@@ -216,8 +216,14 @@ pub fn difference(base: &Benchmark, head: &Benchmark) -> Option<String> {
 /// Share by which head's amounts of work must be below base's if these vary.
 const CLEARLY: f64 = 0.1;
 
-/// Returns whether head's amounts are clearly below base's: all of them by more than base's vary, or those of many processes
-/// by their ranks.
+/// Returns whether the amounts of head's processes are clearly below those of base's by their ranks.
+pub fn is_ranked_less(base: &[f64], head: &[f64]) -> bool {
+    let medians = describe::median(base).zip(describe::median(head));
+    medians.is_some_and(|(base, head)| base > 0.0 && head < (1.0 - CLEARLY) * base)
+        && ranked(base, head).is_some_and(|test| test.less < NOT_CHANCE)
+}
+
+/// Returns whether all amounts of head are clearly below base's, which vary little, and by more than these vary.
 pub fn is_clearly_less(base: &[f64], head: &[f64]) -> bool {
     if base.len().min(head.len()) < 2 || base.iter().chain(head).any(|value| !value.is_finite()) {
         return false;
@@ -226,10 +232,7 @@ pub fn is_clearly_less(base: &[f64], head: &[f64]) -> bool {
     let (Some(least), Some(most)) = (extreme(base, f64::min), extreme(base, f64::max)) else { return false };
     let Some(of_head) = extreme(head, f64::max) else { return false };
     let range = most - least;
-    let is_apart = range <= WIDEST * most && of_head < least - range && of_head < (1.0 - CLEARLY) * least;
-    let medians = || Some((describe::median(base)?, describe::median(head)?));
-    let is_lower = || medians().is_some_and(|(base, head)| head < (1.0 - CLEARLY) * base);
-    least > 0.0 && (is_apart || is_lower() && ranked(base, head).is_some_and(|test| test.less < NOT_CHANCE))
+    least > 0.0 && range <= WIDEST * most && of_head < least - range && of_head < (1.0 - CLEARLY) * least
 }
 
 /// The least number of values of each side that are compared by their ranks.
@@ -245,8 +248,8 @@ pub fn ranked(base: &[f64], head: &[f64]) -> Option<TestResult> {
     is_enough.then(|| mann_whitney(head, base, UMethod::Auto)).flatten()
 }
 
-/// The work of each repetition's calls, and how many calls were timed together.
-type Calls = Vec<(f64, Option<u64>)>;
+/// The work of the calls of each repetition of each process, and how many calls were timed together.
+type Calls = Vec<Vec<(f64, Option<u64>)>>;
 
 /// Returns the finding that head's calls do less work by a rate, although it varies from call to call. The tool divides
 /// by one of the clocks, so both must show it. A rate that fell, and that fails the gate itself, is judged like a time.
@@ -260,29 +263,38 @@ pub fn less_work(base: &Benchmark, head: &Benchmark, is_fatal: impl Fn(&Metric) 
         if [base, head].into_iter().any(|side| is_summarised(side, rate)) {
             let (rates, times) = (centres(rates)?, centres(times)?);
             let pairs = (rates.len() == times.len()).then(|| rates.into_iter().zip(times))?;
-            return Some(pairs.map(|((rate, _), (time, calls))| (rate * time, calls)).collect());
+            return Some(pairs.map(|((rate, _), (time, calls))| vec![(rate * time, calls)]).collect());
         }
         let (Series::Processes(rates), Series::Processes(times)) = (&rates.series, &times.series) else {
             return None;
         };
         let pairs = (rates.len() == times.len()).then(|| rates.iter().zip(times))?;
-        let repetitions = pairs.flat_map(|(rates, times)| repetitions(rates, times));
-        Some(repetitions.map(|(rate, time, calls)| (rate * time, calls)).collect())
+        let of_process = |(rates, times)| {
+            repetitions(rates, times).map(|(rate, time, calls)| (rate * time, calls)).collect()
+        };
+        Some(pairs.map(of_process).collect())
     };
     let is_less = |(base, head): &(Calls, Calls)| {
+        // The calls of a process are not independent.
+        let [base_medians, head_medians] = [base, head].map(|side| {
+            let works = side.iter().map(|process| process.iter().map(|(work, _)| *work).collect::<Vec<_>>());
+            works.filter_map(|works| describe::median(&works)).collect::<Vec<_>>()
+        });
+        let [base, head] = [base.concat(), head.concat()];
         // If values were lost, the others don't belong together.
         let (Some((first_work, _)), false) = (base.first(), head.is_empty()) else { return false };
         let [of_base, of_head] =
-            [base, head].map(|side| side.iter().map(|(work, _)| *work).collect::<Vec<_>>());
+            [&base, &head].map(|side| side.iter().map(|(work, _)| *work).collect::<Vec<_>>());
         // Whole amounts of constant work are compared exactly.
         let varies = of_base.iter().any(|work| (work / first_work - 1.0).abs() > 1e-6);
         // A number that does not depend on the number of calls shows nothing about one.
         let counted =
-            base.iter().chain(head).filter_map(|(work, calls)| Some((work * (*calls)? as f64, *calls)));
+            base.iter().chain(&head).filter_map(|(work, calls)| Some((work * (*calls)? as f64, *calls)));
         let counted: Vec<(f64, Option<u64>)> = counted.collect();
         let is_total = counted.iter().all(|(total, _)| (total / counted[0].0 - 1.0).abs() <= LEAST)
             && counted.iter().any(|(_, calls)| *calls != counted[0].1);
-        varies && !is_total && is_clearly_less(&of_base, &of_head)
+        let is_clear = is_clearly_less(&of_base, &of_head) || is_ranked_less(&base_medians, &head_medians);
+        varies && !is_total && is_clear
     };
     let clocks = [Metric::CPU_TIME, Metric::LATENCY];
     let is_clock = |metric: &Metric| clocks.iter().any(|clock| clock.name == metric.name);
@@ -300,10 +312,15 @@ pub fn less_work(base: &Benchmark, head: &Benchmark, is_fatal: impl Fn(&Metric) 
             clocks.iter().filter_map(|clock| of_calls(base, name, clock).zip(of_calls(head, name, clock)));
         let sides: Vec<_> = sides.collect();
         let (of_base, of_head) = sides.last().filter(|_| sides.iter().all(is_less))?;
-        let typical =
-            |side: &Calls| describe::median(&side.iter().map(|(work, _)| work * 1e-9).collect::<Vec<_>>());
+        let typical = |side: &Calls| {
+            describe::median(&side.concat().iter().map(|(work, _)| work * 1e-9).collect::<Vec<_>>())
+        };
         let (was, now) = typical(of_base).zip(typical(of_head))?;
-        let detail = format!("the sides differ in {name}: about {was:.3} / {now:.3} per call");
+        let detail = format!(
+            "the sides differ in {name}: about {} / {} per call",
+            significant(was, 3),
+            significant(now, 3)
+        );
         Some(Lint::new(LintCode::WorkloadChanged, detail))
     })
 }

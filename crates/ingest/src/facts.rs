@@ -223,7 +223,12 @@ pub(super) fn of_json<'a>(object: impl IntoIterator<Item = (&'a String, &'a Valu
             Value::Null => {}
             Value::String(text) => fields.push((name.clone(), text.clone())),
             Value::Bool(_) | Value::Number(_) => fields.push((name.clone(), value.to_string())),
-            Value::Array(list) if is_quality(name) && list.iter().all(Value::is_number) => {
+            // A list of whole numbers must be the same.
+            Value::Array(list)
+                if is_quality(name)
+                    && list.iter().all(Value::is_number)
+                    && list.iter().any(Value::is_f64) =>
+            {
                 fields.extend(list.iter().map(|item| (name.clone(), item.to_string())));
             }
             Value::Array(list) if list.iter().any(Value::is_object) => {
@@ -247,7 +252,7 @@ pub(super) fn of_json<'a>(object: impl IntoIterator<Item = (&'a String, &'a Valu
 /// Returns the field that an object in a list states: `{"name": "accuracy", "value": 0.93}`.
 fn named_value(object: &Value) -> Option<Field> {
     let name = ["name", "metric"].into_iter().find_map(|key| object.get(key)?.as_str())?;
-    let value = object.get("value").filter(|value| value.is_number())?;
+    let value = object.get("value").filter(|value| value.is_number() && is_quality(name))?;
     Some((name.to_owned(), value.to_string()))
 }
 

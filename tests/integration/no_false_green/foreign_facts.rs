@@ -452,7 +452,7 @@ fn no_unknown_field_of_a_compile_benchmark_that_differs_is_green() {
     ];
     none_is_green("compile benchmark", &base, &edits);
     let table = "## CUDA\n\n| Model | Backend | Batch | Latency (ms) | Speedup | Correct |\n|---|---|---|---|---|---|\n\
-                 | m | eager | 8 | 2.00 | 1.00x | yes |\n";
+                 | m | eager | 8 | 2.013 | 1.00x | yes |\n";
     none_is_green("table of a compile benchmark", table, &[("| 8 |", "| 1 |"), ("yes", "no"), ("yes", "❌")]);
 }
 

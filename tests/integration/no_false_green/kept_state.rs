@@ -77,9 +77,9 @@ fn a_head_that_computes_only_while_it_is_observed_is_never_green() {
 fn a_head_whose_preparation_does_its_work_is_never_green() {
     for line in ["prepare", "setup"] {
         let config = CONFIG.replacen("run", &format!("{line} = \"sh {{build}}/bench {line}\"\nrun"), 1);
-        let change = Change::new("rows", &config);
-        change.bench("true; rows");
-        is_the_same_work("an equal preparation", &change.strictly());
+        let change = Change::new(&format!("if [ \"$1\" != {line} ]; then {LOOP}; fi; rows"), &config);
+        change.bench(&format!("{LOOP}; rows"));
+        is_the_same_work("a longer preparation", &change.strictly());
         change.bench(&format!("if [ \"$1\" = {line} ]; then {LOOP}; fi; rows"));
         is_other_work(line, &change.strictly());
     }

@@ -140,6 +140,8 @@ fn labels_that_measure_or_number_change_nothing() {
         ("980.5 KB/s", "1.1 MB/s"),
         ("gcc 13.2 a91c3f2d", "gcc 14.1 b02d4e3c"),
         ("1234567", "7654321"),
+        ("g1a2b3c4d 8 threads", "g9f8e7d6c 8 threads"),
+        ("v3.1.0 64 tokens /tmp/b1/m 3 layers", "v3.1.1 64 tokens /tmp/b2/m 3 layers"),
         ("iter=12 thread 3", "iter=15 thread 4"),
         ("html (22.31 %)", "html (22.35 %)"),
         ("3f2a91c v1.2.3 /tmp/a", "a91c3f2 v1.2.4 /tmp/b"),

@@ -17,6 +17,10 @@ impl Metric {
 
     /// Returns whether the metric is a rate, which shows the work of a call next to its time.
     pub fn is_rate(&self) -> bool {
+        let lower = name_words(&self.name);
+        if words(&lower).last().is_some_and(|word| is_in(SHARES, word)) {
+            return false;
+        }
         let by_unit = match &self.unit {
             Unit::PerSecond => true,
             Unit::Other(unit) => states_rate(unit),
@@ -27,8 +31,7 @@ impl Metric {
 
     /// Returns whether the metric is a rate of what a program works on. Others may fall because it got better: cache misses.
     pub fn is_rate_of_work(&self) -> bool {
-        let is_of_costs = |name: &str| words(&name_words(name)).iter().any(|word| is_in(COSTS, word));
-        self.is_rate() && !is_of_costs(&self.name)
+        self.is_rate() && !states_costs(&self.name)
     }
 }
 
@@ -43,6 +46,11 @@ pub fn states_rate(name: &str) -> bool {
 fn states_new_rate(name: &str) -> bool {
     let per = name.trim().rsplit_once('/').map(|(_, per)| per.to_lowercase());
     per.is_some_and(|per| is_in(TIMES, &per)) || is_rate(&words(&name_words(name)))
+}
+
+/// Returns whether a name states what costs time or money, so that less of it, also in a given time, is no less work.
+pub fn states_costs(name: &str) -> bool {
+    words(&name_words(name)).iter().any(|word| is_in(COSTS, word))
 }
 
 /// Returns what was found out about a name. The rows of a file repeat a few names many times.
@@ -68,22 +76,21 @@ fn remembered<T: Copy>(
 /// Returns whether words without a slash state a rate.
 fn is_rate(words: &[&str]) -> bool {
     let is_per = |pair: &[&str]| pair[0] == "per" && is_in(TIMES, pair[1]);
-    let is_share = words.last().is_some_and(|word| is_in(SHARES, word));
     words.windows(2).any(is_per)
         || words.last().is_some_and(|word| is_in(SHORT_RATES, word))
-        || !is_share && words.iter().any(|word| is_in(RATES, word))
+        || words.iter().any(|word| is_in(RATES, word))
 }
 
 /// Words for rates, wherever they stand in a name, and words that must be the last one.
 const RATES: &str = "throughput bandwidth flops kflops mflops gflops tflops pflops";
 const SHORT_RATES: &str = "fps qps rps tps sps ips iops mops gops tops bps kbps mbps gbps bw";
 /// Units of time after `per` or a slash.
-const TIMES: &str = "ns us µs ms s sec secs second seconds min minute minutes h hour hours";
+const TIMES: &str = "ns us µs ms s sec secs second seconds minute minutes hour hours";
 /// Last words of names that compare a rate with another one.
 const SHARES: &str = "util utilization utilisation efficiency eff ratio share percent percentage pct";
-/// Words for what costs time, so that less of it is no less work.
-const COSTS: &str = "alloc allocs allocation allocations malloc mallocs free frees miss misses fault faults instruction instructions instr \
-    branch branches cycle cycles clock clocks dispatch dispatches spill spills stall stalls switch switches migration migrations interrupt \
+/// Words for what costs time or money.
+const COSTS: &str = "alloc allocs allocation allocations malloc mallocs miss misses fault faults instruction instructions instr \
+    branches loads stores walks launches compares dram cost costs price usd energy power latency cycle cycles clock clocks dispatch dispatches spill spills stall stalls switch switches migration migrations interrupt \
     interrupts conflict conflicts collision collisions eviction evictions retry retries error errors failure failures failed drop drops \
     dropped timeout timeouts abort aborts gc syscall syscalls wakeup wakeups hz khz mhz ghz";
 
@@ -159,7 +166,7 @@ const SPELLINGS: [(&str, &str); 7] = [
 
 /// Words for what a metric measures, also if it is the error or the difference of that.
 const MEASURED: &str = "standard time latency duration elapsed runtime std stddev stdev stderr var cv memory \
-    mem rss vram power energy temperature clock speedup slowdown speculation";
+    mem rss vram power energy temperature clock speedup slowdown speculation fps qps rps";
 /// Words for settings.
 const SETTINGS: &str =
     "scale size threshold tolerance tol bound bounds limit mode type function weight length seed";

@@ -65,7 +65,7 @@ impl Labels {
 
 /// Units in labels; a measurement may change its unit.
 const LABEL_UNITS: &str = "kb mb gb tb kib mib gib tib flop kflop mflop gflop tflop flops kflops mflops gflops tflops \
-    op kop mop gop ops kops mops gops hz khz mhz ghz";
+    op kop mop gop ops kops mops gops hz khz mhz ghz w j v watts joules";
 
 /// Size from which a dimension in a label is not that of a tile.
 const LARGER_THAN_TILES: u64 = 512;
@@ -105,7 +105,8 @@ fn states_checksum(name: &str) -> bool {
         && !words(&lower).iter().any(|word| is_in(of_source, word))
 }
 
-/// Largest number of numbers to read from a label, and of their names from which no further label is read.
+/// Largest number of words and of numbers to read from a label, and of their names from which no further label is read.
+const MOST_TEXTS: usize = 1024;
 const MOST_NUMBERS: usize = 32;
 const MOST_NAMES: usize = 64;
 
@@ -113,8 +114,7 @@ const MOST_NAMES: usize = 64;
 const SIZES: &str = "b bytes kb mb gb tb kib mib gib tib";
 
 /// Words for what a compiler chooses, before a shape or a number.
-const CHOSEN: &str =
-    "tile tiles tiling block blocks workgroup wg grid warp warps unroll vec vector lanes mma";
+const CHOSEN: &str = "tile tiles tiling block blocks workgroup wg grid warp warps unroll vec vector vectorized lanes mma algo node by";
 
 /// Words that say that a result is right.
 const VERDICTS: &str = "verified passed pass valid validated correct";
@@ -149,6 +149,9 @@ fn texts(label: &str) -> Vec<Text<'_>> {
                 };
             let name = name.filter(|name| !name.is_empty());
             assigned = name.or_else(|| assigned.filter(|_| number_or_shape(text, true).is_some()));
+            if texts.len() == MOST_TEXTS {
+                return texts;
+            }
             if !text.is_empty() {
                 texts.push(Text { text, assigned, part });
             }
@@ -181,20 +184,29 @@ fn number_or_shape(text: &str, is_assigned: bool) -> Option<Vec<f64>> {
 /// Returns the numbers in a label by the words next to them: `accuracy 0.93`, `err=1e-6`, `12 passed`, `256 tokens`, `64x64`.
 /// A word that says that the result is right counts as one. Times, rates and other percentages are measurements.
 fn numbers(label: &str) -> Vec<(String, f64)> {
-    let plain = without_commas_in_numbers(label).replace(" = ", "=").replace(" x ", "x").replace(" × ", "x");
+    let plain = without_commas_in_numbers(label)
+        .replace("==", "=")
+        .replace(" = ", "=")
+        .replace(" x ", "x")
+        .replace(" × ", "x");
     let texts = texts(&plain);
     let numbers_of = |at: usize| number_or_shape(texts[at].text, texts[at].assigned.is_some());
     let word = |at: Option<usize>, part: usize| {
         let found: &Text<'_> = texts.get(at?)?;
-        let is_word =
-            found.part == part && found.assigned.is_none() && number_or_shape(found.text, false).is_none();
+        // A version, a hash or a path is no name.
+        let is_word = found.part == part
+            && found.assigned.is_none()
+            && number_or_shape(found.text, false).is_none()
+            && (found.text == "%" || is_unit(found.text) || !fixed_words(found.text).is_empty());
         is_word.then_some(found.text)
     };
     let mut found: Vec<(String, f64)> = Vec::new();
     for (at, text) in texts.iter().enumerate() {
         let lower = text.text.to_lowercase();
         // Only a part of its own is a verdict: `fp32, verified`, but not `pass manager`.
-        let is_alone = texts.iter().filter(|other| other.part == text.part).count() == 1;
+        let is_other =
+            |at: Option<usize>| at.and_then(|at| texts.get(at)).is_none_or(|it| it.part != text.part);
+        let is_alone = is_other(at.checked_sub(1)) && is_other(at.checked_add(1));
         if is_alone && text.assigned.is_none() && is_in(VERDICTS, &lower) {
             let name = if Quality::of_name(&lower).is_some() { lower } else { "passed".to_owned() };
             found.push((name, 1.0));
@@ -203,8 +215,16 @@ fn numbers(label: &str) -> Vec<(String, f64)> {
         let Some(values) = numbers_of(at) else { continue };
         let before = word(at.checked_sub(1), text.part);
         let next = word(at.checked_add(1), text.part);
-        let is_judged =
-            |word: &&str| matches!(Quality::of_name(word), Some(Quality::Score | Quality::Failures));
+        // The number of `resnet 50 top1 0.76` does not belong to the word after it, which has its own.
+        let has_own = || {
+            let after =
+                at.checked_add(2).filter(|after| texts.get(*after).is_some_and(|it| it.part == text.part));
+            after.is_some_and(|after| numbers_of(after).is_some())
+        };
+        let is_judged = |word: &&str| {
+            let quality = Quality::of_name(word);
+            matches!(quality, Some(Quality::Score | Quality::Failures | Quality::Work)) && !has_own()
+        };
         let both = at
             .checked_sub(2)
             .and_then(|first| Some(format!("{} {}", word(Some(first), text.part)?, before?)));

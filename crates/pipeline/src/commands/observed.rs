@@ -228,27 +228,37 @@ pub(super) fn other_work(detail: String) -> Option<Lint> {
     Some(Lint::new(LintCode::WorkloadChanged, detail))
 }
 
-/// Factor by which a process with this processor time computed longer than another one. Short times are not precise.
+/// Processor time below which a time is not precise.
+const IMPRECISE: Duration = Duration::from_millis(50);
+
+/// Factor by which a process with this processor time computed longer than another one.
 fn longer(time: Duration, other: Option<Duration>) -> f64 {
-    const IMPRECISE: Duration = Duration::from_millis(50);
     let other = other.unwrap_or(time).max(IMPRECISE);
     time.as_secs_f64() / other.as_secs_f64()
 }
 
-/// The finding that head's `setup` or `prepare` computes much longer than base's: it may do the work that was timed at base.
+/// The finding that head's `setup` or `prepare` computes longer than base's by what its processes compute less while they are
+/// timed: the work may have moved there.
 pub(super) fn moved_work(base: &PreparedCommand, head: &PreparedCommand) -> Option<Lint> {
-    const MOVED: f64 = 2.0;
+    /// Share of the lost processor time that has to be found, and the smallest share of base's that counts as lost.
+    const FOUND: f64 = 0.5;
+    const LOST: f64 = 0.1;
+    let busy = |line: Line| {
+        let of = |side: &PreparedCommand| Some(side.typically_busy(line)?.as_secs_f64());
+        of(base).zip(of(head))
+    };
+    let (of_base, of_head) = busy(Line::Run)?;
+    let lost = of_base - of_head;
     [Line::Setup, Line::Prepare].into_iter().find_map(|line| {
-        let [of_base, of_head] = [base, head].map(|side| side.typically_busy(line));
-        let (of_base, of_head) = of_base.zip(of_head)?;
-        let seconds = |time: Duration| time.as_secs_f64();
-        let detail = format!(
-            "head's `{line}` computes for {:.2} s (base's for {:.2} s), which may be work that base's processes do while they \
-             are timed",
-            seconds(of_head),
-            seconds(of_base)
-        );
-        if longer(of_head, Some(of_base)) > MOVED { other_work(detail) } else { None }
+        let (before, after) = busy(line)?;
+        let is_moved = lost > LOST * of_base && after - before > (FOUND * lost).max(IMPRECISE.as_secs_f64());
+        if !is_moved {
+            return None;
+        }
+        other_work(format!(
+            "head's `{line}` computes for {after:.2} s (base's for {before:.2} s), and its processes compute for \
+             {of_head:.2} s while they are timed (base's for {of_base:.2} s)"
+        ))
     })
 }
 

@@ -1,7 +1,7 @@
 //! Converts the output of a command's processes to one record per benchmark. A benchmark that only some
 //! processes of a side printed has failed on that side, because it was not measured as often as scheduled.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
 use benchgate_core::model::{
@@ -167,13 +167,11 @@ fn record(
     };
     let mut rows = processes_of_side.iter().filter_map(|process| process.rows.get(name));
     let mut labels = rows.next().map(|row| row.labels.clone()).unwrap_or_default();
-    // A text that is another one in each process states a time, and is not compared. One process doesn't show that.
-    let rest: Vec<&&PrintedRow> = rows.collect();
-    if let Some(said) = labels.get_mut(STANDARD_OUTPUT)
-        && said != SILENT
-        && (rest.is_empty() || rest.iter().any(|row| row.labels.get(STANDARD_OUTPUT) != Some(said)))
-    {
-        ANY_TEXT.clone_into(said);
+    if let Some(said) = labels.get_mut(STANDARD_OUTPUT) {
+        let texts = processes_of_side
+            .iter()
+            .filter_map(|process| process.rows.get(name)?.labels.get(STANDARD_OUTPUT));
+        *said = common_text(&texts.map(String::as_str).collect::<Vec<_>>()).to_owned();
     }
     BenchmarkRecord {
         name: name.to_owned(),
@@ -189,6 +187,23 @@ fn record(
         code: None,
         compiler: Default::default(),
         lints,
+    }
+}
+
+/// Returns the text that nearly all processes print. One that is another one in many processes states a time, and is not
+/// compared. A single process doesn't show that.
+fn common_text<'a>(texts: &[&'a str]) -> &'a str {
+    const NEARLY_ALL: f64 = 0.75;
+    let mut counts: BTreeMap<&'a str, usize> = BTreeMap::new();
+    for text in texts {
+        *counts.entry(text).or_default() += 1;
+    }
+    let common = counts.into_iter().max_by_key(|(_, count)| *count);
+    let is_common = |count: usize| texts.len() > 1 && count as f64 > NEARLY_ALL * texts.len() as f64;
+    match common {
+        Some((SILENT, count)) if count == texts.len() || is_common(count) => SILENT,
+        Some((text, count)) if is_common(count) && text != SILENT => text,
+        _ => ANY_TEXT,
     }
 }
 
