@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 
 use benchgate::model::{BenchmarkGlob, SourceCommit};
-use benchgate::record::{AcceptanceFile, QuarantineCause, QuarantineRecord};
+use benchgate::record::{AcceptanceFile, AcceptanceSchema, QuarantineCause, QuarantineRecord};
 use benchgate::site::{
     Action, AlertPolicy, BenchmarkHistory, IssueTrace, KnownIssue, Range, RepositoryUrl, Site, Timeline,
     open_slowdowns, plan,
@@ -101,6 +101,58 @@ fn two_causes_three_nights_apart_are_two_issues() {
         _ => 0,
     };
     assert_eq!(opened.iter().map(members).collect::<Vec<_>>(), [1, 1]);
+}
+
+#[test]
+fn a_benchmark_that_was_accepted_alone_is_no_longer_part_of_the_slowdown() {
+    let back = |nights_until: usize| {
+        [vec![0.0; 40], vec![0.09; nights_until], vec![0.0; 20 - nights_until]].concat()
+    };
+    let both = |of_bert: usize| {
+        let mut both = nights(&back(20));
+        let other = nights(&back(of_bert)).remove(0);
+        let renamed = other.benchmarks.into_values().map(|history| ("bert/gpu/main".to_owned(), history));
+        both[0].benchmarks.extend(renamed);
+        both
+    };
+    let accepted = |mut timelines: Vec<Timeline>, glob: Option<&str>| {
+        let from = timelines[0].sessions[40].name.clone();
+        timelines[0].acceptances.push(AcceptanceFile {
+            schema: AcceptanceSchema,
+            benchgate: "0.1.0".to_owned(),
+            sha256: String::new(),
+            suite: "zoo".to_owned(),
+            testbed: "gpu".to_owned(),
+            created: "2026-03-01T00:00:00Z".to_owned(),
+            from,
+            benchmark: glob.map(BenchmarkGlob::new),
+            not_measured: Vec::new(),
+            later_runs: None,
+            who: "kim".to_owned(),
+            why: "on purpose".to_owned(),
+            until: None,
+        });
+        timelines
+    };
+    let open = both(20);
+    let opened = decided(&open, &[]);
+    let [Action::Open { cause, trace }] = &opened[..] else { panic!("{opened:?}") };
+    assert_eq!(cause.members.len(), 2);
+    let known = KnownIssue { number: 1, open: true, trace: trace.clone() };
+
+    let partly = accepted(both(20), Some("vit*"));
+    let opened = decided(&partly, &[]);
+    let [Action::Open { cause, .. }] = &opened[..] else { panic!("{opened:?}") };
+    assert_eq!(cause.members.iter().map(|member| member.benchmark).collect::<Vec<_>>(), ["bert/gpu/main"]);
+    let now = partly[0].newest().unwrap().began;
+    let listed = open_slowdowns(&partly, now, &AlertPolicy::default());
+    assert_eq!(listed.iter().map(|open| open.cause.members.len()).collect::<Vec<_>>(), [1]);
+
+    // The issue about both is over when the other benchmark is back.
+    let of_both = std::slice::from_ref(&known);
+    assert!(matches!(decided(&partly, of_both)[..], [Action::Update { .. }]));
+    assert!(matches!(decided(&accepted(both(10), Some("vit*")), of_both)[..], [Action::Close { .. }]));
+    assert!(matches!(decided(&accepted(both(20), None), of_both)[..], [Action::Close { .. }]));
 }
 
 #[test]

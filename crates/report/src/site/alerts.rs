@@ -142,7 +142,7 @@ pub fn plan<'a>(
             members: keys(&cause),
             recovered: false,
         };
-        if acceptance(&cause).is_some() || has_recovered(timelines, &trace) {
+        if acceptance(&cause).is_some() || has_recovered(timelines, &trace, &[]) {
             continue;
         }
         let opened = plan.actions.iter_mut().find_map(|action| match action {
@@ -182,10 +182,12 @@ fn followed<'a>(
     let number = issue.number;
     let mut trace = issue.trace.clone();
     let accepted = steps.last().and_then(acceptance);
+    let of_steps = |step: &Cause<'_>| step.accepted.iter().map(Member::key).collect::<Vec<_>>();
+    let settled: Vec<String> = steps.iter().flat_map(of_steps).collect();
     steps.retain(|step| acceptance(step).is_none());
     let over = match accepted {
         Some(accepted) if steps.is_empty() => Some(accepted),
-        _ => has_recovered(timelines, &trace).then_some(Over::Recovered),
+        _ => has_recovered(timelines, &trace, &settled).then_some(Over::Recovered),
     };
     if let Some(why) = over {
         trace.recovered = true;
@@ -272,9 +274,21 @@ pub(super) fn worse_causes<'a>(timelines: &'a [Timeline], policy: &AlertPolicy) 
             moved.append(&mut worse);
         }
     }
-    let mut found = causes(moved);
+    let mut found: Vec<Cause<'_>> = causes(moved).into_iter().map(without_accepted).collect();
     found.reverse();
     found
+}
+
+/// Sets the members whose new level was accepted apart. A cause that was accepted as a whole stays as it is, because it
+/// closes its issue.
+fn without_accepted(mut cause: Cause<'_>) -> Cause<'_> {
+    let after = cause.after();
+    let is_accepted = |member: &Member<'_>| accepted(member, after).is_some();
+    if cause.members.iter().all(is_accepted) {
+        return cause;
+    }
+    (cause.accepted, cause.members) = cause.members.into_iter().partition(is_accepted);
+    cause
 }
 
 /// Returns the keys of the benchmarks of a cause. A benchmark may be among its members with two metrics.
@@ -403,17 +417,22 @@ fn accepted(member: &Member<'_>, after: Timestamp) -> Option<Over> {
     Some(Over::Accepted { who: found.who.clone(), why: found.why.clone() })
 }
 
-/// Returns whether every benchmark of an issue is back near the level that it had before. A benchmark that is
-/// no longer measured has not recovered.
-fn has_recovered(timelines: &[Timeline], trace: &IssueTrace) -> bool {
+/// Returns whether every benchmark of an issue is back near the level that it had before, except those in `settled`,
+/// whose new level was accepted. A benchmark that is no longer measured has not recovered.
+fn has_recovered(timelines: &[Timeline], trace: &IssueTrace, settled: &[String]) -> bool {
     let mut found = 0;
     for timeline in timelines {
         for (benchmark, history) in &timeline.benchmarks {
-            if !trace.members.contains(&key(timeline, benchmark)) {
+            let key = key(timeline, benchmark);
+            if !trace.members.contains(&key) {
                 continue;
             }
             if is_red_elsewhere(timeline, benchmark, history) {
                 return false;
+            }
+            if settled.contains(&key) {
+                found += 1;
+                continue;
             }
             let Some(left) = slowdown_left(timeline, history, trace) else { return false };
             if left > (trace.size * LEFT).min(0.02) {

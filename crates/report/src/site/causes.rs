@@ -34,6 +34,8 @@ pub struct Cause<'a> {
     /// in common; if two causes were merged, it is the range of both, or the larger cause's.
     pub old: &'a Session,
     pub new: &'a Session,
+    /// Further members whose new level was accepted, if that of others was not.
+    pub accepted: Vec<Member<'a>>,
     /// Further slowdowns of the same benchmarks, oldest first, if one issue covers all of them.
     pub later: Vec<Cause<'a>>,
 }
@@ -149,7 +151,7 @@ pub fn causes<'a>(mut moved: Vec<Member<'a>>) -> Vec<Cause<'a>> {
         members.sort_by(|a, b| b.change.cost_ratio.total_cmp(&a.change.cost_ratio));
         let old = members.iter().map(|member| member.bounds().0).max_by_key(|session| session.began)?;
         let new = members.iter().map(|member| member.bounds().1).min_by_key(|session| session.began)?;
-        Some(Cause { members, old, new, later: Vec::new() })
+        Some(Cause { members, old, new, accepted: Vec::new(), later: Vec::new() })
     };
     let mut found = joined(groups.into_iter().filter_map(cause).collect());
     found.reverse();
