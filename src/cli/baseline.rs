@@ -11,7 +11,7 @@ use crate::record::{QuarantineCause, QuarantineRecord, RunFile};
 use crate::report::{self, TerminalOptions, View};
 use crate::store::{self, Files, Lineage, StoreError, UpdateOptions, Updated};
 
-use super::baseline_accept::{Accept, absent, accept, accept_command, loaded};
+use super::baseline_accept::{Accept, Acceptable, absent, accept, loaded};
 use super::policy_args::PolicyArgs;
 use super::rendering::{ComparisonArgs, RunFileArgs};
 use super::run_args::BackendArgs;
@@ -220,14 +220,23 @@ fn update(
     terminal.say(&said);
     let absent = absent(&file, args.side, &updated.quarantine);
     // The commands are printed without wrapping, so that they can be copied.
-    let advise = |reason: &str, benchmark: Option<&str>| {
+    let advise = |reason: &str, accepted: &[Acceptable<'_>]| {
         terminal.say(reason);
-        let command = accept_command(&file, &updated.path, place, benchmark);
-        terminal.print(&format!("  {}\n", report::clean(&command)));
+        for accepted in accepted {
+            terminal.print(&format!("  {}\n", report::clean(&accepted.command(&file, place))));
+        }
     };
-    if updated.quarantine.iter().any(may_be_intended) {
-        let reason = "quarantined results are excluded from the baseline; if the changes are intended, this command releases the results of this session:\n";
-        advise(reason, None);
+    let all = file.side(args.side).into_iter().flat_map(|side| &side.benchmarks);
+    let all = all.map(|benchmark| benchmark.name.as_str()).collect();
+    let intended = Acceptable::intended(&updated, &all, may_be_intended);
+    if !intended.is_empty() {
+        let commands = if intended.len() == 1 { "this command accepts" } else { "these commands accept" };
+        advise(
+            &format!(
+                "quarantined results are excluded from the baseline; if the changes are intended, {commands} them:\n"
+            ),
+            &intended,
+        );
     } else if updated.quarantine.len() > absent.len() {
         terminal.say(
             "quarantined results are excluded from the baseline; no acceptance is needed: once the cause is gone, the \
@@ -235,13 +244,9 @@ fn update(
         );
     }
     if !absent.is_empty() {
-        let names: Vec<String> = absent.iter().map(|name| globset::escape(name)).collect();
-        let glob =
-            if let [one] = names.as_slice() { one.clone() } else { format!("{{{}}}", names.join(",")) };
-        advise(
-            "if the benchmarks that were not measured are gone on purpose, this command accepts that:\n",
-            Some(&glob),
-        );
+        let gone =
+            "if the benchmarks that were not measured are gone on purpose, this command accepts that:\n";
+        advise(gone, &[Acceptable::of_newest(&updated, absent)]);
     }
     if args.github {
         let red = updated.quarantine.iter().filter(|reason| reason.cause == QuarantineCause::Regressed);

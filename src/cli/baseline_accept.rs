@@ -1,13 +1,14 @@
 //! `benchgate baseline accept`: accepts a change, and prints the command that does so.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::path::Path;
 
 use crate::exit_code::ExitCode;
 use crate::git::Repository;
 use crate::model::{BenchmarkGlob, SideName, shell_word};
-use crate::record::{AcceptanceFile, AcceptanceSchema, QuarantineRecord, RunFile};
-use crate::store::{self, AcceptedSessions, BaselineFolder, Files, StoreError, Stored};
+use crate::record::{AcceptanceFile, AcceptanceSchema, QuarantineCause, QuarantineRecord, RunFile};
+use crate::store::{self, AcceptedSessions, BaselineFolder, Files, StoreError, Stored, Updated};
 
 use super::store_args::{ShelfArgs, StorePlace, no_match, say_faults};
 use super::{CliError, Terminal, runtime};
@@ -50,15 +51,67 @@ pub fn absent<'a>(file: &RunFile, side: SideName, quarantine: &'a [QuarantineRec
     named.filter(|name| !measured.contains(name)).collect()
 }
 
-/// The command that accepts the session that was stored at `path`, or only some benchmarks.
-pub fn accept_command(file: &RunFile, path: &str, place: &StorePlace, benchmark: Option<&str>) -> String {
-    let session = shell_word(Path::new(path).file_stem().unwrap_or_default());
-    let (suite, testbed) = (shell_word(&file.suite), shell_word(&file.testbed.id));
-    let benchmark = benchmark.map_or_else(String::new, |glob| format!(" --benchmark {}", shell_word(glob)));
-    let place = place.options();
-    format!(
-        "benchgate baseline accept {suite} --testbed {testbed} {place} --since {session}{benchmark} --why REASON"
-    )
+/// What one `baseline accept` accepts: these benchmarks (`None` stands for all) from a session on.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Acceptable<'a> {
+    since: &'a str,
+    benchmarks: Option<BTreeSet<&'a str>>,
+}
+
+impl<'a> Acceptable<'a> {
+    /// These benchmarks of the session that was just stored.
+    pub fn of_newest(updated: &'a Updated, benchmarks: BTreeSet<&'a str>) -> Self {
+        Self { since: session(updated), benchmarks: Some(benchmarks) }
+    }
+
+    /// The intended changes of a session: each slowdown from its first session on, because sessions before it still show
+    /// the earlier level. `all` are the benchmarks of the session.
+    pub fn intended(
+        updated: &'a Updated,
+        all: &BTreeSet<&'a str>,
+        is_intended: impl Fn(&QuarantineRecord) -> bool,
+    ) -> Vec<Self> {
+        let reasons: Vec<_> = updated.quarantine.iter().filter(|reason| is_intended(reason)).collect();
+        // A later session is only released from slowdowns, so any other change is accepted in the session that has it.
+        let since = |benchmark: &Option<String>| {
+            let mut own = reasons.iter().filter(|reason| reason.benchmark == *benchmark);
+            let is_slow = own.all(|reason| reason.cause == QuarantineCause::Regressed);
+            let first = updated.red_since.get(benchmark).filter(|_| is_slow);
+            first.map_or_else(|| session(updated), store::RunName::as_str)
+        };
+        if let Some(whole) = reasons.iter().find(|reason| reason.benchmark.is_none()) {
+            return vec![Self { since: since(&whole.benchmark), benchmarks: None }];
+        }
+        let mut found: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for reason in &reasons {
+            found.entry(since(&reason.benchmark)).or_default().extend(reason.benchmark.as_deref());
+        }
+        let is_all = |benchmarks: &BTreeSet<&str>| benchmarks.is_superset(all);
+        let found = found.into_iter().map(|(since, benchmarks)| Self {
+            since,
+            benchmarks: Some(benchmarks).filter(|benchmarks| !is_all(benchmarks)),
+        });
+        found.collect()
+    }
+
+    pub fn command(&self, file: &RunFile, place: &StorePlace) -> String {
+        let (suite, testbed) = (shell_word(&file.suite), shell_word(&file.testbed.id));
+        let benchmark = self.benchmarks.as_ref().map_or_else(String::new, |names| {
+            let names: Vec<String> = names.iter().map(|name| globset::escape(name)).collect();
+            let glob =
+                if let [one] = names.as_slice() { one.clone() } else { format!("{{{}}}", names.join(",")) };
+            format!(" --benchmark {}", shell_word(glob))
+        });
+        let (place, session) = (place.options(), shell_word(self.since));
+        format!(
+            "benchgate baseline accept {suite} --testbed {testbed} {place} --since {session}{benchmark} --why REASON"
+        )
+    }
+}
+
+/// The name of the stored session.
+fn session(updated: &Updated) -> &str {
+    Path::new(&updated.path).file_stem().and_then(OsStr::to_str).unwrap_or_default()
 }
 
 pub fn accept(
@@ -246,4 +299,59 @@ fn identity(
         }
     }
     Ok((stored.file.suite, stored.file.testbed.id))
+}
+
+#[cfg(test)]
+mod tests {
+    use QuarantineCause::{Diverged, Errored, Regressed, Undecided};
+
+    use super::*;
+
+    #[test]
+    fn each_slowdown_is_accepted_from_its_first_session_on_and_nothing_else_is() {
+        let reason = |cause, benchmark: Option<&str>| QuarantineRecord {
+            cause,
+            why: "latency: 1.1 ×".to_owned(),
+            benchmark: benchmark.map(str::to_owned),
+        };
+        let stored = |quarantine: Vec<QuarantineRecord>| {
+            let first = store::RunName::new("2026-11-20T03:00:00Z", Some("aaaaaaa")).unwrap();
+            let red_since =
+                [Some("a/x"), Some("b"), Some("w"), None].map(|it| (it.map(str::to_owned), first.clone()));
+            Updated {
+                path: "suite/testbed/new.json".to_owned(),
+                quarantine,
+                already: false,
+                comparison: None,
+                red_since: red_since.into(),
+                faults: Vec::new(),
+                notes: Vec::new(),
+            }
+        };
+        let all: BTreeSet<&str> = ["a/x", "b", "c", "w"].into();
+        let of = |updated: &Updated| {
+            let is_intended = |reason: &QuarantineRecord| reason.cause != Errored;
+            let found = Acceptable::intended(updated, &all, is_intended);
+            let listed = |names: BTreeSet<&str>| names.into_iter().map(str::to_owned).collect::<Vec<_>>();
+            found.into_iter().map(|it| (it.since.to_owned(), it.benchmarks.map(listed))).collect::<Vec<_>>()
+        };
+        let several = stored(vec![
+            reason(Regressed, Some("a/x")),
+            reason(Regressed, Some("b")),
+            reason(Regressed, Some("c")),
+            reason(Regressed, Some("w")),
+            reason(Undecided, Some("w")),
+            reason(Errored, Some("d")),
+        ]);
+        let old = "20261120T030000Z-aaaaaaa".to_owned();
+        let names = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+        assert_eq!(
+            of(&several),
+            [(old.clone(), names(&["a/x", "b"])), ("new".to_owned(), names(&["c", "w"]))]
+        );
+        let whole = stored(vec![reason(Regressed, None), reason(Regressed, Some("c"))]);
+        assert_eq!(of(&whole), [(old, None)]);
+        let every = ["a/x", "b", "c", "w"].map(|name| reason(Diverged, Some(name)));
+        assert_eq!(of(&stored(every.into())), [("new".to_owned(), None)]);
+    }
 }

@@ -5,7 +5,7 @@
 //! If possible, a reason applies to one benchmark only, so that a model that fails every night does not keep
 //! the others from having a baseline.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use benchgate_core::model::{BenchmarkName, Consequence, LintCode, SideName, Verdict, VerifyCode};
 use benchgate_core::record::{AcceptanceFile, OutcomeStatus, QuarantineCause, QuarantineRecord, RunFile};
@@ -25,7 +25,7 @@ pub(super) fn reasons(
     run: &RunFile,
     side: SideName,
     comparison: Option<&Comparison>,
-    red: &BTreeSet<Option<String>>,
+    red: &BTreeMap<Option<String>, RunName>,
     still_red: &[String],
 ) -> Vec<QuarantineRecord> {
     let mut found = Reasons(Vec::new());
@@ -81,7 +81,7 @@ pub(super) fn reasons(
             let name = Some(row.benchmark.as_str()).filter(|name| *name != ALL_BENCHMARKS);
             let is_open =
                 matches!(row.reason, Reason::TooLittle(_) | Reason::Open | Reason::Stability | Reason::Tail);
-            let stays_red = is_open && row.estimate.is_some() && red.contains(&name.map(str::to_owned));
+            let stays_red = is_open && row.estimate.is_some() && red.contains_key(&name.map(str::to_owned));
             let cause = if stays_red { QuarantineCause::Regressed } else { cause };
             // A benchmark that failed is already quarantined for that.
             if row.estimate.is_none() && cause == QuarantineCause::Regressed && found.is_errored(name) {

@@ -46,8 +46,9 @@ pub struct History {
     pub before: Vec<Run>,
     /// Good older sessions since the last acceptance, grouped by starting day.
     pub earlier: Vec<EarlierSessions>,
-    /// Benchmarks that are quarantined for a regression in `slow`; `None` stands for all of them together.
-    pub red: BTreeSet<Option<String>>,
+    /// Benchmarks that are quarantined for a regression in `slow`, with the oldest of these sessions; `None` stands for
+    /// all of them together.
+    pub red: BTreeMap<Option<String>, RunName>,
     /// Benchmarks as in [`Missing::still_red`].
     pub still_red: Vec<String>,
     /// Runs as in [`Missing::unknown`]. They may be the ones that show a gradual slowdown.
@@ -181,7 +182,7 @@ pub fn history_for_gate(files: &dyn Files, query: &HistoryQuery<'_>) -> Result<S
 struct SessionSearch {
     kept: Vec<UsableSession>,
     slow: Vec<Run>,
-    red: BTreeSet<Option<String>>,
+    red: BTreeMap<Option<String>, RunName>,
     still_red: BTreeSet<String>,
     /// Number of usable sessions found so far for each benchmark; under `None`, for all benchmarks together.
     good: BTreeMap<Option<String>, usize>,
@@ -263,7 +264,7 @@ impl SessionSearch {
                 let regressed = reasons.iter().filter(|reason| reason.cause == QuarantineCause::Regressed);
                 let red = regressed.map(|reason| reason.benchmark.clone());
                 let red: Vec<_> = red.filter(|name| is_open(self, name)).collect();
-                self.red.extend(red);
+                self.red.extend(red.into_iter().map(|name| (name, stored.name.clone())));
             }
             is_slow
         });

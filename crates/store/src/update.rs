@@ -47,6 +47,9 @@ pub struct Updated {
     pub already: bool,
     /// The comparison with the stored sessions, if there were any.
     pub comparison: Option<Comparison>,
+    /// Benchmarks that have regressed since earlier sessions, with the first of them; `None` stands for all of them
+    /// together.
+    pub red_since: BTreeMap<Option<String>, RunName>,
     /// Baseline files that can't be used.
     pub faults: Vec<Fault>,
     /// The reasons why stored sessions were left out, if none could be compared with.
@@ -91,19 +94,6 @@ pub fn update(
         )));
     }
     let baseline = BaselineFolder::open(files, &run.suite, &testbed.id)?;
-    if let Some((path, stored)) = find_stored(files, &baseline, run, &name)? {
-        let again = summarise(run, side, head.anchor.as_ref(), Vec::new());
-        let again = again.ok_or_else(|| unusable("it has no such side"))?;
-        let quarantine = same_result(&path, stored, &again)?.quarantine;
-        return Ok(Updated {
-            path,
-            quarantine,
-            already: true,
-            comparison: None,
-            faults: baseline.faults,
-            notes: Vec::new(),
-        });
-    }
     let query = HistoryQuery {
         suite: &run.suite,
         testbed: &testbed,
@@ -113,6 +103,25 @@ pub fn update(
         lineage: writing.lineage,
         now: writing.now,
     };
+    if let Some((path, stored)) = find_stored(files, &baseline, run, &name)? {
+        let again = summarise(run, side, head.anchor.as_ref(), Vec::new());
+        let again = again.ok_or_else(|| unusable("it has no such side"))?;
+        let quarantine = same_result(&path, stored, &again)?.quarantine;
+        // An unreadable history only means that later commands start with this session.
+        let red_since = match history_for_gate(files, &query) {
+            Ok(Selection::Found(history)) => history.red,
+            Ok(Selection::Missing(_)) | Err(_) => BTreeMap::new(),
+        };
+        return Ok(Updated {
+            path,
+            quarantine,
+            already: true,
+            comparison: None,
+            red_since,
+            faults: baseline.faults,
+            notes: Vec::new(),
+        });
+    }
     let (comparison, red, still_red, unknown, faults, notes) = match history_for_gate(files, &query)? {
         // Nothing is stored, so that the run can be stored once the history is complete.
         Selection::Found(History { unknown, .. }) | Selection::Missing(Missing { unknown, .. })
@@ -134,7 +143,7 @@ pub fn update(
         }
         Selection::Missing(missing) => {
             let unknown = uncompared(&missing);
-            (None, BTreeSet::new(), missing.still_red, unknown, missing.faults, missing.notes)
+            (None, BTreeMap::new(), missing.still_red, unknown, missing.faults, missing.notes)
         }
     };
     let mut quarantine = quarantine::reasons(run, side, comparison.as_ref(), &red, &still_red);
@@ -142,7 +151,8 @@ pub fn update(
     let file = summarise(run, side, head.anchor.as_ref(), quarantine)
         .ok_or_else(|| unusable("it has no such side"))?;
     let (path, already) = append(files, &baseline, &name, &file)?;
-    Ok(Updated { path, quarantine: file.quarantine, already, comparison, faults, notes })
+    let quarantine = file.quarantine;
+    Ok(Updated { path, quarantine, already, comparison, red_since: red, faults, notes })
 }
 
 /// The reason to quarantine a run if stored sessions could not be compared with it, because they are
