@@ -61,7 +61,10 @@ Examples:
   benchgate compare two.json --base-filter old --head-filter new
   iree-benchmark-module … | benchgate compare base.json -
   benchgate compare base.json head.json --format markdown --output report.md
-  benchgate compare --explain single-repetition";
+  benchgate compare --explain single-repetition
+
+Exit codes: 0 pass, 2 usage, 10 regressed, 11 inconclusive, 12 a benchmark is
+missing, 13 diverged, 20 a stage failed or a result can't be judged, 21 input unreadable.";
 
 pub fn run(args: &CompareArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     if let Some(code) = &args.explain {
@@ -119,6 +122,7 @@ pub fn run(args: &CompareArgs, terminal: &Terminal) -> Result<ExitCode, CliError
         seed: args.seed,
         today: runtime::today(),
         metrics: args.select.metrics().to_vec(),
+        whole_suite: args.policy.is_of_whole_suite(partial),
         ..CompareOptions::default()
     };
     let mut comparison = compare(&base.run, &head.run, &policy, &options);
@@ -235,7 +239,9 @@ pub fn compare_columns(args: &ColumnsRequest<'_>, terminal: &Terminal) -> Result
         let partial = args.select.leaves_out(&args.source.names);
         args.policy.refuse_unmatched(&policy, [&base.run, &head.run], partial)?;
         let notes = args.select.apply(&args.source.names, &mut base.run, &mut head.run, &mut policy)?;
-        let mut comparison: Comparison = compare(&base.run, &head.run, &policy, &args.options);
+        let whole_suite = args.policy.is_of_whole_suite(partial);
+        let options = CompareOptions { whole_suite, ..args.options.clone() };
+        let mut comparison: Comparison = compare(&base.run, &head.run, &policy, &options);
         comparison.notes.extend(base.notes.into_iter().map(|note| format!("{}: {note}", names[0])));
         comparison.notes.extend(head.notes.into_iter().map(|note| format!("{label}: {note}")));
         comparison.notes.extend(notes);

@@ -91,7 +91,9 @@ impl PolicyArgs {
     /// misspelled name would never be judged. If `filtered`, only a part of the results is judged, so nothing
     /// is refused.
     pub fn refuse_unmatched(&self, policy: &Policy, runs: [&Run; 2], partial: bool) -> Result<(), CliError> {
-        let Some(file) = self.policy.as_ref().filter(|_| !partial) else { return Ok(()) };
+        let Some(file) = self.policy.as_ref().filter(|_| self.is_of_whole_suite(partial)) else {
+            return Ok(());
+        };
         let unmatched = gate::unmatched(policy, runs);
         if unmatched.is_empty() {
             return Ok(());
@@ -102,6 +104,12 @@ impl PolicyArgs {
             unmatched.join("; ")
         ))
         .hint("correct the name; with `--filter`, a policy may mention benchmarks that are not compared"))
+    }
+
+    /// Returns whether the results should have every benchmark that the policy mentions. That is unknown if it comes with
+    /// a result, which may be a part of its suite's.
+    pub fn is_of_whole_suite(&self, partial: bool) -> bool {
+        self.policy.is_some() && !partial
     }
 
     /// A note if the policy file belongs to the very change that it judges.

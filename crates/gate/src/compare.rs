@@ -35,7 +35,7 @@ pub struct CompareOptions {
     /// Number of fatal rows that share the error budget, if these runs are only a part of a suite; 0 to count
     /// the rows of these runs.
     pub suite_rows: u32,
-    /// True if the runs have all benchmarks of the suite, so that a limit of another name is a mistake.
+    /// True if the runs have all benchmarks of the suite, so that a limit or waiver of another name is a mistake.
     pub whole_suite: bool,
     /// True if this program measured both runs just now, so that impossible times come from a disturbed host
     /// and not from a forged file.
@@ -167,8 +167,10 @@ fn compared(
         limits::judge(&mut rows, &pairs, head, &rules, policy.alpha);
     }
     if options.whole_suite {
-        let unmatched = rules::unmatched_limits(policy, [base, head]);
-        lints.extend(unmatched.into_iter().map(|why| Lint::new(LintCode::UnmatchedLimit, why)));
+        let limits = rules::unmatched_limits(policy, [base, head]);
+        lints.extend(limits.into_iter().map(|why| Lint::new(LintCode::UnmatchedLimit, why)));
+        let waivers = rules::unmatched_waivers(policy, [base, head]);
+        lints.extend(waivers.into_iter().map(|why| Lint::new(LintCode::UnmatchedWaiver, why)));
     }
     let withholding = lints.iter().find(|lint| withholds_green(lint));
     // Rows with numbers have no verdict then, and those that only have outputs need none.

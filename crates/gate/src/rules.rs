@@ -8,6 +8,7 @@ use benchgate_core::model::{
     Benchmark, BenchmarkGlob, BenchmarkName, Better, Metric, Quality, RENAMED_FROM, Run, Verdict, is_date,
 };
 
+use super::compare::ALL_BENCHMARKS;
 use super::gradual::StoredSessions;
 use super::series::is_signed;
 use super::{
@@ -37,7 +38,8 @@ pub fn unmatched(policy: &Policy, runs: [&Run; 2]) -> Vec<String> {
     let metrics = policy.metrics.iter().filter(|(name, rule)| rule.fatal && !is_usual(name));
     let metrics = metrics.filter(|(name, _)| !has(&any, Some(name)));
     let metrics = metrics.map(|(name, _)| format!("the gating metric `{name}` is in neither result"));
-    let limits = of_no_benchmark(policy.limits.iter(), runs);
+    let limits = policy.limits.iter().map(|limit| limit.benchmark.as_str());
+    let limits = of_no_benchmark("limit", limits, runs);
     let overrides = policy.overrides.iter().filter(|rule| {
         rule.fatal == Some(true) && !has(&BenchmarkGlob::new(&rule.benchmark), rule.metric.as_deref())
     });
@@ -59,11 +61,21 @@ pub fn unmatched_limits(policy: &Policy, runs: [&Run; 2]) -> Vec<String> {
     if !runs.into_iter().flat_map(|run| &run.benchmarks).all(|benchmark| benchmark.outcome.is_ok()) {
         return Vec::new();
     }
-    of_no_benchmark(policy.limits.iter().filter(|limit| limit.testbed.is_none()), runs).collect()
+    let limits = policy.limits.iter().filter(|limit| limit.testbed.is_none());
+    of_no_benchmark("limit", limits.map(|limit| limit.benchmark.as_str()), runs).collect()
+}
+
+/// Returns the waivers that match no benchmark of a whole suite, in words. They hide nothing, but the slowdowns that they
+/// were meant for are red.
+pub fn unmatched_waivers(policy: &Policy, runs: [&Run; 2]) -> Vec<String> {
+    let is_of_all = |waiver: &&Waiver| BenchmarkGlob::new(&waiver.benchmark).matches(ALL_BENCHMARKS);
+    let globs = policy.waivers.iter().filter(|it| !is_of_all(it)).map(|waiver| waiver.benchmark.as_str());
+    of_no_benchmark("waiver", globs, runs).collect()
 }
 
 fn of_no_benchmark<'a>(
-    limits: impl Iterator<Item = &'a Limit>,
+    table: &'static str,
+    globs: impl Iterator<Item = &'a str>,
     runs: [&Run; 2],
 ) -> impl Iterator<Item = String> {
     let names: Vec<&str> = runs
@@ -72,12 +84,12 @@ fn of_no_benchmark<'a>(
         .flat_map(|it| [Some(it.name.as_str()), it.labels.get(RENAMED_FROM).map(String::as_str)])
         .flatten()
         .collect();
-    limits
-        .filter(move |limit| {
-            let glob = BenchmarkGlob::new(&limit.benchmark);
+    globs
+        .filter(move |glob| {
+            let glob = BenchmarkGlob::new(*glob);
             !names.iter().any(|name| glob.matches(name))
         })
-        .map(|limit| format!("the [[limit]] of `{}` matches no benchmark", limit.benchmark))
+        .map(move |glob| format!("the [[{table}]] of `{glob}` matches no benchmark"))
 }
 
 /// A policy with its globs compiled.

@@ -1,8 +1,8 @@
 //! The metric that decides about a benchmark: its time, or whatever it measures instead.
 
 use benchgate::exit_code::ExitCode;
-use benchgate::gate::{Policy, Row};
-use benchgate::model::{Artifact, Benchmark, Metric, Series, Verdict};
+use benchgate::gate::{CompareOptions, Policy, Row, Waiver, compare};
+use benchgate::model::{Artifact, Benchmark, LintCode, Metric, Series, Verdict};
 
 use super::build::{judged, judged_by, paired, process, run, session, with};
 
@@ -73,4 +73,24 @@ fn a_module_that_ran_and_was_not_timed_does_not_pass_next_to_another_one() {
     let timed = Benchmark { artifact: Some(artifact("b")), ..timed };
     let comparison = judged(&session(vec![base, untimed("a")]), &session(vec![head, timed]));
     assert_eq!(comparison.exit_code, ExitCode::Error);
+}
+
+#[test]
+fn a_waiver_that_matches_no_benchmark_of_the_whole_suite_is_noted() {
+    let both = run(vec![of_values("a", Metric::LATENCY, 1.0)]);
+    let noted = |benchmark: &str, whole_suite: bool| {
+        let waiver = Waiver {
+            benchmark: benchmark.to_owned(),
+            metric: None,
+            owner: "kim".to_owned(),
+            reason: "known".to_owned(),
+            expires: "2026-11-20".to_owned(),
+        };
+        let policy = Policy { waivers: vec![waiver], ..Policy::default() };
+        let options = CompareOptions { whole_suite, ..CompareOptions::default() };
+        let comparison = compare(&both, &both, &policy, &options);
+        comparison.lints.iter().any(|lint| lint.code == LintCode::UnmatchedWaiver)
+    };
+    assert!(noted("b*", true));
+    assert!(!noted("b*", false) && !noted("a*", true) && !noted("*", true));
 }

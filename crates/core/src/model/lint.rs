@@ -214,6 +214,10 @@ lint_codes! {
     UnmatchedLimit "unmatched-limit" Inconclusive,
         "A `[[limit]]` matches no benchmark of the suite, so it was not judged.",
         "Correct its `benchmark`: a row of a command is called `COMMAND/ROW`.";
+    UnmatchedWaiver "unmatched-waiver" Note,
+        "A `[[waiver]]` matches no benchmark of the suite, so it has no effect.",
+        "Correct its `benchmark`, or remove it: a benchmark is called `MODEL/TARGET/FUNCTION`, a row of a command \
+        `COMMAND/ROW`.";
     DroppedMetric "dropped-metric" Note,
         "An additional metric of this row has values that are not measurements, and was left out.",
         "No action is needed if only the latency matters; otherwise look at the tool's log.";
