@@ -190,6 +190,16 @@ impl CommandPairArgs {
     }
 
     fn line(&self, text: &str) -> Result<CommandLine, CliError> {
+        let line = self.split(text)?;
+        match line.misspelled_placeholder() {
+            Some((word, meant)) => Err(CliError::usage(format!(
+                "{text:?}: unknown placeholder `{{{word}}}`; did you mean `{{{meant}}}`?"
+            ))),
+            None => Ok(line),
+        }
+    }
+
+    fn split(&self, text: &str) -> Result<CommandLine, CliError> {
         if self.shell {
             return Ok(CommandLine::Shell(text.to_owned()));
         }

@@ -6,8 +6,8 @@ use toml_span::value::{Table, ValueInner};
 
 use benchgate_core::model::{StoreUrl, is_date, is_hex, is_sha256};
 
-use super::fields::{Section, ValueKind};
-use super::problems::{Collector, did_you_mean};
+use super::fields::{Field, Section, ValueKind};
+use super::problems::{Collector, did_you_mean, suggestion};
 use super::values::shown;
 use super::{sections, values};
 
@@ -17,42 +17,62 @@ pub(super) fn check_table(value: &Value<'_>, section: &'static Section, problems
         problems.add(value.span.start, format!("expected a table, found {}", values::found(value)));
         return;
     };
+    let missing =
+        || section.fields.iter().filter(|field| field.is_required() && !table.contains_key(field.key));
+    // A required key that was probably misspelled is not reported as missing too.
+    let mut meant = Vec::new();
     for (key, inner) in table {
         if let Some(field) = section.field(&key.name) {
             check(inner, &field.kind, &key.name, problems);
-        } else {
-            let advice = match did_you_mean(&key.name, section.fields.iter().map(|field| field.key)) {
-                close if !close.is_empty() => close,
-                _ => elsewhere(&key.name, section),
-            };
-            let message = format!("unknown key `{}` in {}{advice}", shown(&key.name), section.title);
-            problems.add(key.span.start, message);
+            continue;
         }
+        let fits = |field: &'static Field| {
+            let mut tried = Collector::default();
+            check(inner, &field.kind, field.key, &mut tried);
+            tried.is_empty()
+        };
+        let close = suggestion(&key.name, section.fields.iter().map(|field| field.key));
+        let advice = match close {
+            Some(_) => String::new(),
+            None => elsewhere(&key.name, section, &fits),
+        };
+        // The only key that is still missing may have another name elsewhere.
+        let only = || match missing().collect::<Vec<_>>().as_slice() {
+            [only] if fits(only) => Some(only.key),
+            _ => None,
+        };
+        let close = close.or_else(|| if advice.is_empty() { only() } else { None });
+        let advice = close.map_or(advice, |close| format!("; did you mean `{close}`?"));
+        meant.extend(close);
+        let message = format!("unknown key `{}` in {}{advice}", shown(&key.name), section.title);
+        problems.add(key.span.start, message);
     }
-    for field in section.fields.iter().filter(|field| field.is_required()) {
-        if !table.contains_key(field.key) {
-            let message = match field.kind {
-                ValueKind::Tables(_) => format!("no [[{}]]: a suite needs at least one", field.key),
-                _ => format!("`{}` is missing in {}", field.key, section.title),
-            };
-            problems.add(value.span.start, message);
-        }
+    for field in missing().filter(|field| !meant.contains(&field.key)) {
+        let message = match field.kind {
+            ValueKind::Tables(_) => format!("no [[{}]]: a suite needs at least one", field.key),
+            _ => format!("`{}` is missing in {}", field.key, section.title),
+        };
+        problems.add(value.span.start, message);
     }
 }
 
-/// A hint such as `; it belongs in [measure]`, if another table has this key.
-fn elsewhere(key: &str, here: &Section) -> String {
-    fn search(key: &str, section: &'static Section) -> Option<&'static str> {
+/// A hint such as `; it belongs in [measure]`, if another table has this key and the value is valid there.
+fn elsewhere(key: &str, here: &Section, fits: &dyn Fn(&'static Field) -> bool) -> String {
+    fn search(
+        key: &str,
+        section: &'static Section,
+        fits: &dyn Fn(&'static Field) -> bool,
+    ) -> Option<&'static str> {
         let mut tables = section.fields.iter().filter_map(|field| field.kind.section());
         tables.find_map(|inner| {
-            let field = inner.field(key).filter(|field| !field.is_any_name());
-            field.map(|_| inner.title).or_else(|| search(key, inner))
+            let field = inner.field(key).filter(|field| !field.is_any_name() && fits(field));
+            field.map(|_| inner.title).or_else(|| search(key, inner, fits))
         })
     }
-    if sections::ROOT.field(key).is_some() && here.title != sections::ROOT.title {
+    if sections::ROOT.field(key).is_some_and(fits) && here.title != sections::ROOT.title {
         return "; it belongs at the top level".to_owned();
     }
-    search(key, &sections::ROOT)
+    search(key, &sections::ROOT, fits)
         .filter(|title| *title != here.title)
         .map_or_else(String::new, |title| format!("; it belongs in {title}"))
 }

@@ -9,7 +9,7 @@ use benchgate_ingest::Format;
 
 use super::Model;
 use super::fields::{KeyPresence, LINES, ValueKind};
-use super::problems::{Collector, unique};
+use super::problems::{Collector, suggestion, unique};
 use super::table::{DeclaredTable, minutes, table};
 use super::values::ConfigView;
 use super::values::shown;
@@ -84,10 +84,16 @@ fn command<'a>(
     if models.iter().any(|model| Some(model.name.as_str()) == name.text()) {
         problems.add(name.at(), format!("a model already has the name `{}`", shown(&name.owned())));
     }
+    for (_, _, value) in view.get("env").entries() {
+        report_misspelled("env", &CommandLine::Shell(value.owned()), value.at(), problems);
+    }
     let mut line = |key: &str, view: ConfigView<'_, '_>| {
         let text = view.text()?;
         match CommandLine::words(text) {
-            Ok(line) => Some(line),
+            Ok(line) => {
+                report_misspelled(key, &line, view.at(), problems);
+                Some(line)
+            }
             Err(why) => {
                 problems.add(view.at(), format!("`{key}`: {why}"));
                 None
@@ -137,6 +143,13 @@ fn command<'a>(
         problems.add(view.get("rows").at(), "`rows` is not valid with `format = \"whole\"`");
     }
     CommandSpec { build, run, setup, prepare, reading, device, ..CommandSpec::read(view) }
+}
+
+fn report_misspelled(key: &str, line: &CommandLine, at: usize, problems: &mut Collector) {
+    if let Some((word, meant)) = line.misspelled_placeholder() {
+        let word = shown(word);
+        problems.add(at, format!("`{key}`: unknown placeholder `{{{word}}}`; did you mean `{{{meant}}}`?"));
+    }
 }
 
 /// The device of a command, by its name in IREE's runtime, which is how benchgate identifies drivers.
@@ -249,6 +262,25 @@ impl CommandLine {
         }
     }
 
+    /// A word in braces that resembles a placeholder, and the placeholder that is probably meant. Other words in braces
+    /// are left to the program: shells and awk use braces too.
+    pub fn misspelled_placeholder(&self) -> Option<(&str, &'static str)> {
+        let texts = match self {
+            Self::Words(words) => words.as_slice(),
+            Self::Shell(text) => std::slice::from_ref(text),
+        };
+        let known = [Self::BUILD, Self::OUTPUT, Self::FILTER].map(|it| it.trim_matches(['{', '}']));
+        let words = texts.iter().flat_map(|text| {
+            // A word after `$` is a variable of a shell.
+            let starts = text.match_indices('{').filter(|(at, _)| !text[..*at].ends_with('$'));
+            starts.filter_map(|(at, _)| Some(text[at + 1..].split_once('}')?.0))
+        });
+        words.filter(|word| !known.contains(word)).find_map(|word| {
+            let close = suggestion(word, known.into_iter())?;
+            Some((word, close))
+        })
+    }
+
     pub fn names(&self, placeholder: &str) -> bool {
         match self {
             Self::Words(words) => words.iter().any(|word| word.contains(placeholder)),
@@ -260,6 +292,23 @@ impl CommandLine {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_word_in_braces_that_resembles_a_placeholder_is_a_mistake_and_others_are_not() {
+        for (text, meant) in [
+            ("{build}/b --f={filters}", Some(("filters", "filter"))),
+            ("{build}/b {outputs} -o {output}", Some(("outputs", "output"))),
+            ("make O={biuld}", Some(("biuld", "build"))),
+            ("{build}/b --f={filter} > {output}", None),
+            ("sh -c 'echo ${filters} {a,b} ${output}s'", None),
+            ("awk '{print $1} {out}'", None),
+            ("b {", None),
+        ] {
+            let line = CommandLine::words(text).unwrap();
+            assert_eq!(line.misspelled_placeholder(), meant, "{text}");
+            assert_eq!(CommandLine::Shell(text.to_owned()).misspelled_placeholder(), meant, "{text}");
+        }
+    }
 
     #[test]
     fn a_line_reads_the_files_that_it_names_and_not_those_that_it_writes() {

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use toml_span::Value;
 
-use benchgate_core::model::Disclose;
+use benchgate_core::model::{Disclose, is_date};
 use benchgate_host::files;
 
 use super::check::check_table;
@@ -285,7 +285,15 @@ fn document<'a>(text: &'a str, problems: &mut Collector) -> Option<Value<'a>> {
     match toml_span::parse(text) {
         Ok(document) => Some(document),
         Err(error) => {
-            problems.add(error.span.start, format!("not valid TOML: {}", shown(&error.to_string())));
+            let at = error.span.start;
+            let date = text.get(at..).and_then(|rest| rest.get(..10)).filter(|date| is_date(date));
+            problems.add(
+                at,
+                match date {
+                    Some(date) => format!("a date is a string: write \"{date}\", with quotes"),
+                    None => format!("not valid TOML: {}", shown(&error.to_string())),
+                },
+            );
             None
         }
     }

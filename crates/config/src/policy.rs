@@ -44,7 +44,7 @@ pub(super) fn part(
         }
     }
     let failing = gate.get("fail-on");
-    if failing.is_present() && failing.items().next().is_none() {
+    if failing.is_list() && failing.items().next().is_none() {
         let message = "`fail-on`: expected at least one verdict; `--warn-only` reports without failing";
         problems.add(failing.at(), message);
     }
@@ -164,13 +164,14 @@ fn in_unit(view: ConfigView<'_, '_>, key: &str, metric: &str, problems: &mut Col
         }
         return Some(nanoseconds(duration));
     }
-    if view.is_present() && is_time == Some(true) {
+    let number = view.number();
+    if number.is_some() && is_time == Some(true) {
         problems.add(
             view.at(),
             format!("`{key}`: `{}` is a time; write a duration such as \"5us\"", shown(metric)),
         );
     }
-    view.number()
+    number
 }
 
 /// Refuses floors that would hide every change. Above ten seconds of latency, the relative floor of 1 % is
@@ -284,7 +285,7 @@ fn limits(view: ConfigView<'_, '_>, problems: &mut Collector) -> Vec<Limit> {
             check_metric_name(&name, metric.at(), problems);
             let mut bound = |key: &str| in_unit(item.get(key), key, &name, problems);
             let (max, min) = (bound("max"), bound("min"));
-            if max.is_none() && min.is_none() {
+            if !item.get("max").is_present() && !item.get("min").is_present() {
                 problems.add(item.at(), "a limit needs `max` or `min`");
             }
             if let (Some(max), Some(min)) = (max, min)

@@ -66,6 +66,10 @@ impl Collector {
         self.found.push((offset, message.into()));
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
     /// Appends advice to the problem that was added last.
     pub(super) fn extend_last(&mut self, advice: &str) {
         if let Some((_, message)) = self.found.last_mut() {

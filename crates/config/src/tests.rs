@@ -56,12 +56,28 @@ fn a_limit_is_in_the_unit_of_its_metric() {
     assert_eq!((config.policy.limits[0].max, config.policy.limits[0].min), (Some(12e6), None));
     for (metric, bound, words) in [
         ("latency", "max = 12", "is a time"),
+        ("latency", "max = \"1ms/step\"", "found `1ms/step`"),
         ("dispatch-count", "max = \"12ms\"", "is not a time"),
         ("latency", "", "needs `max` or `min`"),
         ("items-per-second", "max = 1\nmin = 2", "`min` is more than `max`"),
         ("latancy", "max = \"1ms\"", "did you mean `latency`"),
     ] {
         let message = message(&limit(metric, bound));
+        assert!(message.contains(words), "{message}");
+    }
+}
+
+#[test]
+fn one_mistake_is_one_problem_and_a_misnamed_required_key_is_named() {
+    let waiver = "[[waiver]]\nbenchmark = \"a/*\"\nowner = \"a\"\nreason = \"x\"\n";
+    for (text, words) in [
+        ("[[command]]\nname = \"b\"\ncommand = \"./b\"\n".to_owned(), "did you mean `run`?"),
+        ("[[command]]\nname = \"b\"\nrun = \"./b {filters}\"\n".to_owned(), "did you mean `{filter}`?"),
+        (format!("{waiver}until = \"2026-12-31\"\n"), "did you mean `expires`?"),
+        (format!("{waiver}expires = 2026-12-31\n"), "write \"2026-12-31\", with quotes"),
+        ("[gate]\nfail-on = \"regressed\"\n".to_owned(), "`fail-on`: expected"),
+    ] {
+        let message = message(&text);
         assert!(message.contains(words), "{message}");
     }
 }

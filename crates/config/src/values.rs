@@ -282,6 +282,10 @@ impl<'a, 'de> ConfigView<'a, 'de> {
         self.given.is_some()
     }
 
+    pub(super) fn is_list(self) -> bool {
+        self.given.is_some_and(|value| value.as_array().is_some())
+    }
+
     /// Byte offset of the value.
     pub(super) fn at(self) -> usize {
         self.given.map_or(0, |value| value.span.start)
