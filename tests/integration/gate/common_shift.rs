@@ -2,6 +2,7 @@
 
 use benchgate::gate::{ALL_BENCHMARKS, CompareOptions, Comparison, Policy, compare, compare_with_history};
 use benchgate::model::{Anchor, BenchmarkName, Metric, Process, Run, Series, Verdict};
+use benchgate::report::View;
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 
@@ -55,6 +56,13 @@ fn a_change_of_everything_is_red_in_the_row_of_what_all_have_in_common() {
     let comparison = judged(&session(100, 0.3, None), &history());
     assert_eq!(verdict(&comparison, ALL_BENCHMARKS), Verdict::Regressed);
     assert_eq!(comparison.verdict, Verdict::Regressed);
+    // What all benchmarks have in common is no further benchmark.
+    let benchmarks = comparison.rows.len() - 1;
+    let headline = View::new(&comparison, None).headline;
+    assert_eq!(
+        headline,
+        format!("Regressed: {benchmarks} of {benchmarks} benchmarks passed, all together regressed.")
+    );
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! others and has the verdict last, next to the cursor.
 
 use benchgate_core::exit_code::ExitCode;
-use benchgate_core::model::{Consequence, LintCode, Metric, Subject, Unit, Verdict, counted};
+use benchgate_core::model::{BenchmarkName, Consequence, LintCode, Metric, Subject, Unit, Verdict, counted};
 use benchgate_gate::{Geomean, Method, Reason, Row};
 
 use super::document::{self, Block, Item, Part, TerminalOptions, Text, Tone, icon};
@@ -232,9 +232,23 @@ fn geomeans<'a>(view: &'a View<'a>, detail: Detail) -> impl Iterator<Item = Bloc
             [] => text,
             [one] => text.say(", without ").name(one.as_str()),
             [one, two] => text.say(", without ").name(one.as_str()).say(" and ").name(two.as_str()),
-            _ => text.say(", without those that could not be judged"),
+            names => text.say(match names.iter().filter(|name| is_identical(view, geomean, name)).count() {
+                0 => ", without those that could not be judged",
+                count if count == names.len() => ", without the identical ones",
+                _ => ", without those that are identical or could not be judged",
+            }),
         };
         Block::Prose(text.say(format!(": {}", view::geomean(geomean))))
+    })
+}
+
+/// Returns whether a row that a mean leaves out passes because its two sides are identical.
+fn is_identical(view: &View<'_>, geomean: &Geomean, benchmark: &BenchmarkName) -> bool {
+    view.comparison.rows.iter().any(|row| {
+        row.reason == Reason::Identical
+            && row.benchmark == *benchmark
+            && row.target == geomean.target
+            && row.metric.as_ref() == Some(&geomean.metric)
     })
 }
 

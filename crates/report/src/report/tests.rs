@@ -483,6 +483,26 @@ fn a_geometric_mean_says_which_way_and_how_sure() {
 }
 
 #[test]
+fn a_geometric_mean_says_why_it_leaves_rows_out() {
+    let said = |reasons: [Reason; 3]| {
+        let rows: Vec<_> = ["a", "b", "c"].into_iter().zip(reasons).collect();
+        let rows = rows.into_iter().map(|(name, reason)| measured(name, Verdict::Pass, reason, 1e6, 1.0));
+        let mut comparison = of_rows(Verdict::Pass, rows.collect());
+        let left_out = comparison.rows.iter().map(|row| row.benchmark.clone()).collect();
+        let (metric, target) = (Metric::LATENCY, comparison.rows[0].target.clone());
+        comparison.geomeans =
+            vec![benchgate_gate::Geomean { target, metric, ratio: 1.0, interval: None, rows: 2, left_out }];
+        let text = terminal(&View::new(&comparison, None), WIDE);
+        let sentence = text.split("2 of 5 rows, without ").nth(1).unwrap().split(':').next().unwrap();
+        sentence.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let (same, open) = (Reason::Identical, Reason::Open);
+    assert_eq!(said([same.clone(), same.clone(), same.clone()]), "the identical ones");
+    assert_eq!(said([open.clone(), open.clone(), open.clone()]), "those that could not be judged");
+    assert_eq!(said([same.clone(), open, same]), "those that are identical or could not be judged");
+}
+
+#[test]
 fn json_reads_back_and_names_the_exit_code() {
     for comparison in [quickstart(), every_reason(), hostile()] {
         let view = View::new(&comparison, None);

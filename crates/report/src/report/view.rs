@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use benchgate_core::model::{LintCode, Metric, Unit, Verdict, counted};
-use benchgate_gate::{Comparison, Estimate, Geomean, Method, Reason, Row, RunSummary, SideStats};
+use benchgate_gate::{
+    ALL_BENCHMARKS, Comparison, Estimate, Geomean, Method, Reason, Row, RunSummary, SideStats,
+};
 
 use super::ResultSource;
 use super::advice::{self, LintGroup, WayOut};
@@ -290,7 +292,7 @@ enum HeadlineStanding {
 /// Counts benchmarks by their standing.
 fn tally(comparison: &Comparison, some_decide: bool) -> BTreeMap<HeadlineStanding, usize> {
     let mut worst: BTreeMap<&str, HeadlineStanding> = BTreeMap::new();
-    for row in &comparison.rows {
+    for row in comparison.rows.iter().filter(|row| !is_of_all(row)) {
         let waived = row.waiver.as_ref().is_some_and(|waiver| !waiver.expired);
         let standing = match (row.fatal || !(some_decide || waived), waived) {
             (true, _) => HeadlineStanding::Judged(row.verdict.precedence()),
@@ -314,6 +316,11 @@ fn tally(comparison: &Comparison, some_decide: bool) -> BTreeMap<HeadlineStandin
         *counts.entry(standing).or_insert(0) += 1;
     }
     counts
+}
+
+/// Returns whether a row is about the shift of all benchmarks, which is not a benchmark.
+fn is_of_all(row: &Row) -> bool {
+    row.benchmark.as_str() == ALL_BENCHMARKS
 }
 
 fn headline(comparison: &Comparison, some_decide: bool) -> String {
@@ -363,6 +370,10 @@ fn headline(comparison: &Comparison, some_decide: bool) -> String {
             }
         })
         .collect();
+    let together = comparison.rows.iter().filter(|row| is_of_all(row) && row.fatal);
+    let together = together.filter(|row| !matches!(row.verdict, Verdict::Pass));
+    let together = together.map(|row| format!("all together {}", happened(row.verdict, all.max(2), of_base)));
+    let parts: Vec<String> = parts.into_iter().chain(together).collect();
     format!("{word}: {}.", parts.join(", "))
 }
 
