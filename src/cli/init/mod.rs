@@ -144,8 +144,13 @@ pub fn run(args: &InitArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
         terminal.say(&format!("\nAdd to .gitignore:\n\n{IGNORED}"));
     }
     let base = git::Repository::open(&existing(&args.folder)).map_or("HEAD", |at| likely_base(&at));
+    let suite = has_suite.then(|| config::load(&args.folder.join("benchgate.toml")));
+    // A suite of commands needs no tools.
+    let has_models = !suite.is_some_and(|suite| suite.is_ok_and(|suite| suite.models.is_empty()));
+    let pin = "  benchgate tools pin   write the hashes of the tools to benchgate.lock\n";
+    let pin = if has_models { pin } else { "" };
     terminal.say(&format!(
-        "\nNext:\n  benchgate tools pin   write the hashes of the tools to benchgate.lock\n  benchgate run         check that \
+        "\nNext:\n{pin}  benchgate run         check that \
          the suite works here\n  benchgate doctor      list what is still missing here\n\nOnce it is committed, `benchgate gate \
          --base {base}` measures a change here.\n",
     ));
