@@ -200,7 +200,8 @@ fn judge(args: &GateArgs, terminal: &Terminal) -> Result<Judged, CliError> {
     };
     adjust(args, &mut sides)?;
     if let (Some(baseline), Some(head)) = (&baseline, sides.last()) {
-        baseline.require(&head.config.suite, &args.measure.testbeds(&sides)?, terminal)?;
+        let testbeds = args.measure.testbeds(&sides)?;
+        baseline.require(&head.config.suite, &testbeds, args.base.is_some(), terminal)?;
     }
     let measure = || args.measure.measure(&sides, &args.run.run, None, &BackendArgs::default(), terminal);
     judged(args, &sides, &notices, baseline.as_ref(), measure, destination, terminal)

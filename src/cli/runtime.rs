@@ -281,7 +281,11 @@ pub fn code_origin(job: &Job, folder: &Path) -> CodeOrigin {
 
 /// The job, or an error for commands that only work in one.
 pub fn required_job(job: Option<Job>) -> Result<Job, CliError> {
-    job.ok_or_else(|| not_understood(format!("failed to {}", EventError::Absent("GITHUB_EVENT_NAME"))))
+    job.ok_or_else(|| {
+        CliError::usage(format!("failed to {}", EventError::Absent("GITHUB_EVENT_NAME"))).hint(
+            "only such a job can post; elsewhere, `benchgate publish --dry-run` shows what it would post",
+        )
+    })
 }
 
 /// A variable that the runner sets. An empty one counts as absent.
@@ -291,5 +295,5 @@ pub fn variable(name: &'static str) -> Option<String> {
 
 fn not_understood(message: String) -> CliError {
     CliError::usage(message)
-        .hint("the runner of GitHub Actions sets these variables; elsewhere, unset GITHUB_EVENT_NAME, or use `benchgate publish --dry-run`")
+        .hint("the runner of GitHub Actions sets these variables; elsewhere, unset GITHUB_EVENT_NAME")
 }

@@ -76,7 +76,13 @@ impl<'a> Baseline<'a> {
 
     /// Refuses a baseline without a usable session from any of these testbeds, before the head is measured for
     /// hours.
-    pub fn require(&self, suite: &str, testbeds: &[Testbed], terminal: &Terminal) -> Result<(), CliError> {
+    pub fn require(
+        &self,
+        suite: &str,
+        testbeds: &[Testbed],
+        is_base_named: bool,
+        terminal: &Terminal,
+    ) -> Result<(), CliError> {
         let folder = store::folder_name(suite);
         if !self.files.folders(&folder)?.is_empty() {
             let mut unusable = None;
@@ -88,13 +94,17 @@ impl<'a> Baseline<'a> {
             }
             return unusable.map_or(Ok(()), |missing| Err(self.nothing(&missing, terminal)?));
         }
-        let message = format!("{} has no session of the suite {suite}", self.files.place());
+        let message = format!("failed to find a session of the suite {suite} in {}", self.files.place());
         if let Some((why, hint)) = self.uncommitted(suite, None)? {
             return Err(CliError::baseline_missing(format!("{message}; {why}")).hint(hint));
         }
+        let store = "store a session first: `benchgate baseline update --measure`";
+        if is_base_named {
+            let hint = format!("measure both sides: omit `--stored`; or {store}");
+            return Err(CliError::baseline_missing(message).hint(hint));
+        }
         Err(CliError::baseline_missing(format!("{message}, and no base was named")).hint(format!(
-            "measure both sides: `benchgate gate --base {}`, or add [side.base]; or store a session first: \
-             `benchgate baseline update --measure`",
+            "measure both sides: `benchgate gate --base {}`, or add [side.base]; or {store}",
             likely_base(self.repository)
         )))
     }

@@ -80,7 +80,7 @@ fn a_head_is_judged_by_what_was_stored() {
     let nothing = suite.world.run(["gate"]).expect_code(12);
     insta::assert_snapshot!(without_digests(&nothing.messages()), @"
     no --base: compared with stored sessions of HEAD ([DIGEST]) and its ancestors, under the current policy in benchgate.toml
-    error: baselines at commit [DIGEST] has no session of the suite fake, and no base was named
+    error: failed to find a session of the suite fake in baselines at commit [DIGEST], and no base was named
     hint: measure both sides: `benchgate gate --base main`, or add [side.base]; or store a session first: `benchgate baseline update --measure`
     ");
     store(&suite);
@@ -325,7 +325,7 @@ fn sessions_that_are_not_committed_are_counted_with_the_command_that_commits_the
     let outcome = suite.world.run(gate).expect_code(12);
     insta::assert_snapshot!(without_digests(&outcome.messages()), @"
     no --base: compared with stored sessions of HEAD ([DIGEST]) and its ancestors, under the current policy in benchgate.toml
-    error: nights at commit [DIGEST] has no session of the suite fake; uncommitted: 1 session in nights, but a gate reads only committed sessions
+    error: failed to find a session of the suite fake in nights at commit [DIGEST]; uncommitted: 1 session in nights, but a gate reads only committed sessions
     hint: commit the sessions: `git add nights`, then `git commit`
     ");
     git(&suite, &["checkout", "--quiet", "-b", "change"]);
@@ -333,7 +333,7 @@ fn sessions_that_are_not_committed_are_counted_with_the_command_that_commits_the
     let outcome = suite.world.run([&gate[..], &["--base", "main"]].concat()).expect_code(12);
     insta::assert_snapshot!(without_digests(&outcome.messages()), @"
     base: [DIGEST], the merge base of HEAD and main
-    error: nights at commit [DIGEST] has no session of the suite fake; the base commit does not contain 1 session in nights
+    error: failed to find a session of the suite fake in nights at commit [DIGEST]; the base commit does not contain 1 session in nights
     hint: commit the sessions on the base's branch: a change can't be judged by a baseline that it adds itself
     ");
     suite.world.run(gate).expect_no_failure();
