@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use regex::Regex;
 
 use crate::exit_code::ExitCode;
-use crate::model::{BenchmarkGlob, Better, Metric, MetricKind, Series, Testbed, Unit, counted};
+use crate::model::{BenchmarkGlob, Better, Metric, MetricKind, Run, Series, Testbed, Unit, counted};
 use crate::pipeline::Filter;
 use crate::record::{AcceptanceFile, QuarantineRecord};
-use crate::report::{percent, quantity, sparkline};
+use crate::report::{self, percent, quantity, sparkline};
 use crate::stats::change_points::change_points;
 use crate::stats::describe;
 use crate::store::{self, BaselineFolder, Files, RunName, StoreError, Stored};
@@ -129,6 +129,9 @@ pub fn show(args: &Show, files: &dyn Files, terminal: &Terminal) -> Result<ExitC
     let shelf = args.shelf.open(files)?;
     let (sessions, more) = load(&shelf, files, args.sessions, terminal)?;
     let mut tracks = tracks(&sessions, &args.metric, &shelf);
+    if tracks.is_empty() {
+        require_metric(&sessions, &args.metric, &shelf)?;
+    }
     let filter = Filter::new(&args.filter);
     tracks.retain(|name, _| filter.selects(name));
     if let (Some(asked), true) = (args.filter.first(), tracks.is_empty()) {
@@ -244,6 +247,27 @@ fn machine(testbed: &Testbed) -> String {
     let named: Vec<&str> =
         ["gpu", "cpu"].iter().filter_map(|fact| testbed.facts.get(*fact)).map(String::as_str).collect();
     if named.is_empty() { String::new() } else { format!(" ({})", named.join(", ")) }
+}
+
+/// Refuses a metric that no session has, which is a mistake and not an empty result.
+pub(super) fn require_metric(
+    sessions: &[Stored],
+    metric: &str,
+    shelf: &BaselineFolder,
+) -> Result<(), CliError> {
+    let runs: Vec<Run> = sessions.iter().map(|stored| stored.file.run("")).collect();
+    let series = runs.iter().flat_map(|run| &run.benchmarks).flat_map(|benchmark| &benchmark.metrics);
+    let names: BTreeSet<&str> = series.map(|series| series.metric.name.as_ref()).collect();
+    if names.is_empty() || names.contains(metric) {
+        return Ok(());
+    }
+    let names: Vec<&str> = names.into_iter().collect();
+    Err(CliError::usage(format!(
+        "`{}` is no metric of the sessions in {}",
+        report::clean(metric),
+        shelf.folder
+    ))
+    .hint(format!("their metrics are {}", report::clean(&names.join(", ")))))
 }
 
 pub(super) fn tracks(

@@ -82,6 +82,9 @@ pub fn run(args: &LimitsArgs, terminal: &Terminal) -> Result<ExitCode, CliError>
     let filter = Filter::new(&propose.filter);
     for metric in &propose.metric {
         let tracks = baseline_show::tracks(&sessions, metric, &shelf);
+        if tracks.is_empty() {
+            baseline_show::require_metric(&sessions, metric, &shelf)?;
+        }
         let selected = tracks.into_iter().filter(|(name, _)| filter.selects(name));
         rows.extend(selected.map(|(name, track)| Row::new(name, metric, &track)));
     }
