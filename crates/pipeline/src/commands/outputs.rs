@@ -315,12 +315,12 @@ fn compared_file(
             return disagree();
         }
         let why = if head.len() > 1 {
-            Some("the bytes change from process to process")
+            Some(format!("the bytes of `{output}` change from process to process"))
         } else {
-            (first != reference).then_some("the bytes differ from base's")
+            (first != reference).then(|| format!("the bytes of `{output}` differ from base's"))
         };
         let code = if why.is_some() { VerifyCode::Fail } else { VerifyCode::Pass };
-        return Ok(OutputCheck { code, why: why.map(str::to_owned), ..pass() });
+        return Ok(OutputCheck { code, why, ..pass() });
     };
     let tensor = |side: SideName, bytes: &[u8]| {
         tensor.read(bytes).map_err(|error| format!("`{output}` of {side}: {error}"))
@@ -329,6 +329,8 @@ fn compared_file(
     let is_finite = is_finite(&reference);
     let compared = |side: SideName, bytes: &[u8]| {
         let check = check(index, &tensor(side, bytes)?, &reference, None, tolerances);
+        let why = check.why.map(|why| format!("`{output}`: {why}"));
+        let check = OutputCheck { why, ..check };
         let agrees = !is_finite && check.divergence.is_some_and(|found| found.mismatched == 0);
         // No element could be verified, but none differs either.
         let skipped =
