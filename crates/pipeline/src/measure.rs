@@ -2,7 +2,7 @@
 //! spent. No other part of benchgate runs meanwhile.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use benchgate_config::Measure;
@@ -19,6 +19,7 @@ use super::commands::GuardedFiles;
 use super::host::Host;
 use super::journal::{Journal, JournalEntry};
 use super::schedule::{self, ScheduledProcess, Want};
+use super::stage::in_words;
 use super::timed::{Start, latency_in_words};
 
 /// Number of blocks after which measuring stops even if the gate wants more. The limit is far above any
@@ -130,7 +131,7 @@ impl Measuring<'_, '_> {
                         String::new()
                     }
                     Some(why) => {
-                        let note = format!("failed: {why}");
+                        let note = in_words("failed", why, entry.process.log.as_deref().map(Path::new));
                         self.journal.add(*side, entry)?;
                         note
                     }
@@ -436,7 +437,7 @@ impl Measuring<'_, '_> {
         self.unchanged.check(program)?;
         guard.map(GuardedFiles::check).transpose()?;
         let note = match &entry.process.failure {
-            Some(why) => format!("failed: {why}"),
+            Some(why) => in_words("failed", why, entry.process.log.as_deref().map(Path::new)),
             None if entry.printed.is_some() => entry.process_note(),
             None => {
                 let samples = entry.process.samples.get(Metric::LATENCY.name.as_ref());

@@ -83,6 +83,17 @@ impl StageFailure {
     pub(super) fn unsupported(reason: impl Into<String>) -> Self {
         Self { unsupported: true, ..Self::new(reason) }
     }
+
+    /// The result of the step in words.
+    pub(super) fn note(&self) -> String {
+        in_words(if self.unsupported { "unsupported" } else { "failed" }, &self.why, self.log.as_deref())
+    }
+}
+
+/// The result of a step that did not succeed, with the path of its log.
+pub(super) fn in_words(how: &str, why: &str, log: Option<&Path>) -> String {
+    let log = log.map_or_else(String::new, |log| format!(" (log: {})", log.display()));
+    format!("{how}: {why}{log}")
 }
 
 /// A stage that ended, whose log has an absolute path until it is stored.
@@ -324,10 +335,7 @@ impl<'a> Prepared<'a> {
             }
             Err(StageError::Run(error)) => Err(error),
             Err(StageError::Benchmark(failure)) => {
-                let log = failure.log.as_ref().map(|log| format!(" (log: {})", log.display()));
-                let how = if failure.unsupported { "unsupported" } else { "failed" };
-                let note = format!("{how}: {}{}", failure.why, log.unwrap_or_default());
-                finished(&note, failure.took.unwrap_or_else(|| started.elapsed()));
+                finished(&failure.note(), failure.took.unwrap_or_else(|| started.elapsed()));
                 self.fail(stage, failure);
                 Ok(None)
             }

@@ -35,7 +35,7 @@ pub(crate) async fn built<'a>(
             let began = std::time::Instant::now();
             command.failure = command.build(host, side).await?;
             command.built_by = SystemTime::now();
-            let note = command.failure.as_ref().map(|failure| format!("failed: {}", failure.why));
+            let note = command.failure.as_ref().map(StageFailure::note);
             host.progress.on(Event::StepFinished {
                 stage: Stage::Compile,
                 what: &what,
