@@ -109,11 +109,6 @@ pub(super) struct PreparedSide<'a> {
 }
 
 impl PreparedSide<'_> {
-    /// Returns whether any process of this side will be timed.
-    pub(super) fn is_timed(&self) -> bool {
-        !self.commands.is_empty() || self.benchmarks.iter().any(|one| one.execution.is_some())
-    }
-
     /// The benchmark with this name, if it is one of a model.
     pub(super) fn benchmark(&self, name: &BenchmarkName) -> Option<&Prepared<'_>> {
         self.benchmarks.iter().find(|prepared| prepared.name() == *name)

@@ -48,8 +48,10 @@ impl<'a> PreparedRun<'a> {
         let sides = self.checked(&host).await?;
         commands::find_programs(sides.iter().flat_map(|side| &side.commands))?;
         let (options, config) = (self.run.options, &self.lead.config);
-        // Other jobs may run while outputs and code are compared, but not while anything is timed.
-        let is_timed = sides.iter().any(PreparedSide::is_timed)
+        // Other jobs may run while outputs and code are compared, but not while anything is timed. If a side of each
+        // benchmark could not be built, nothing is.
+        let is_timed = candidates(&sides, &self.names).iter().any(|candidate| !candidate.sides.is_empty())
+            || !self.experiments.is_empty()
             || !compile_timing::judged(&sides, &config.policy).is_empty();
         let alone = if is_timed {
             let locked = device::lock_host(options.lock_timeout, host.progress, host.cancel).await;
