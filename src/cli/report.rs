@@ -31,7 +31,7 @@ Examples:
   benchgate report --format html --output report.html
   benchgate report --format markdown >> \"$GITHUB_STEP_SUMMARY\"")]
 pub struct ReportArgs {
-    /// The results, in any form that `benchgate compare` accepts [default: --run]
+    /// The results: files, folders or quoted patterns; each file is drawn on its own [default: --run]
     #[arg(value_name = "RESULT", conflicts_with = "run")]
     results: Vec<String>,
     #[command(flatten)]

@@ -7,7 +7,7 @@ use crate::exit_code::ExitCode;
 use crate::files::{self, KeptFolder};
 use crate::model::{Event, Stage, Unit};
 use crate::process::Cancel;
-use crate::report;
+use crate::report::quantity;
 use crate::toolchain::{self, Environment, Installed, Lock, SuitePackages, ToolchainError};
 
 use super::{CliError, Terminal};
@@ -288,7 +288,7 @@ fn remove(names: &[String], dry_run: bool, cache: &Path, terminal: &Terminal) ->
             false if toolchain::remove_tree(&folder).map_err(|error| failed(&error))? => "removed",
             false => "kept, because another benchgate is installing it:",
         };
-        let bytes = report::quantity(folder.bytes as f64, &Unit::Bytes);
+        let bytes = quantity(folder.bytes as f64, &Unit::Bytes);
         terminal.say(&format!("{done} {} ({bytes})\n", tree.what));
     }
     Ok(())
@@ -305,9 +305,9 @@ fn list(cache: &Path, terminal: &Terminal) {
     for tree in &trees {
         let commit = tree.compiler_commit.as_deref().map(|commit| format!(" ({commit})")).unwrap_or_default();
         text.push_str(&format!(
-            "{}{commit}: {} MB, {}\n",
+            "{}{commit}: {}, {}\n",
             tree.what,
-            tree.bytes / 1_000_000,
+            quantity(tree.bytes as f64, &Unit::Bytes),
             tree.root.display()
         ));
         if let Some(problem) = &tree.problem {

@@ -78,6 +78,12 @@ const benchgate = (() => {
   function significant(value, size) {
     return value.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : 2);
   }
+  function percent(change) {
+    const size = Math.abs(change);
+    const text = size.toFixed(size < 0.1 ? 2 : 1);
+    const sign = Number(text) === 0 ? "" : change > 0 ? "+" : "−";
+    return `${sign}${text} %`;
+  }
   function quantity(value, unit, size = Math.abs(value)) {
     const scales = {
       ns: [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]],
@@ -281,7 +287,7 @@ const benchgate = (() => {
         const result = !a || !b ? "missing" : !apart(a, b) ? "unclear" : worse(at) > 1 ? "slower" : "faster";
         counts[result] += 1;
         const said = { slower: "worse", faster: "better", unclear: "intervals overlap", missing: "on one side only" }[result];
-        const change = Number.isFinite(ratio) ? `${ratio >= 1 ? "+" : "−"}${Math.abs((ratio - 1) * 100).toFixed(1)} %` : "";
+        const change = Number.isFinite(ratio) ? percent((ratio - 1) * 100) : "";
         const direction = { slower: "n worse", faster: "n better" }[result] ?? "n";
         const link = element("a", { href: page }, element("bdi", { textContent: name }));
         return element("tr", {}, element("th", { scope: "row" }, link), value(a), value(b), cell(change, direction), cell(said, ""));
