@@ -7,6 +7,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use crate::harness::{lint_codes, reason, row};
+use crate::pull_request::{commit, repository};
 use crate::suite::Suite;
 
 /// A flag that the fake compiler writes into the module.
@@ -308,6 +309,17 @@ fn waiting_for_another_job_keeps_the_earlier_result_except_in_a_job_of_github() 
         assert!(!suite.world.work().join("run.json").exists(), "{command:?} leaves an earlier job's result");
         suite.world.write("run.json", &before);
     }
+}
+
+#[test]
+fn a_head_that_is_not_built_is_red_without_waiting_for_another_job() {
+    let (suite, repository) = repository();
+    suite.source("a", &["compile-error=broken"]);
+    commit(&repository, "does not compile");
+    std::fs::create_dir_all(suite.world.locks()).unwrap();
+    let measuring = std::fs::File::create(suite.world.locks().join("benchgate-host.lock")).unwrap();
+    measuring.lock().unwrap();
+    suite.world.run(["gate", "--base", "main", "--filter", "^a/", "--lock-timeout", "1s"]).expect_code(10);
 }
 
 #[test]
