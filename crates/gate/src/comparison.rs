@@ -303,7 +303,8 @@ impl RowEffect {
     const UNBOUNDED: f64 = 3.9;
 
     /// Returns the effect with a standard error for which its interval reaches as far as the row's own: times with two modes
-    /// have a wider one than a normal distribution with the row's standard error.
+    /// have a wider one than a normal distribution with the row's standard error. A row with too few blocks for its level has
+    /// no bound there, and keeps its standard error.
     fn reaching(&self, end: impl Fn(&Interval) -> f64) -> (Effect, bool) {
         let effect = self.effect;
         let factor = self.interval.as_ref().and_then(|interval| {
@@ -315,9 +316,9 @@ impl RowEffect {
     }
 }
 
-/// Returns the mean of effects, each with whether it is independent, with Satterthwaite's degrees of freedom. Rows that share processes, sessions or
-/// files also share what happened to these, and nobody knows to which part. Their standard errors are therefore
-/// added as if they were completely correlated, which is the most that the mean's error can be.
+/// Returns the mean of effects, each with whether it is independent, with Satterthwaite's degrees of freedom. Rows that share
+/// processes, sessions or files also share what happened to these, and nobody knows to which part. Their standard errors
+/// are therefore added as if they were completely correlated, which is the most that the mean's error can be.
 fn mean_effect(effects: impl Iterator<Item = (Effect, bool)>) -> Effect {
     let effects: Vec<(Effect, bool)> = effects.collect();
     let shared = || effects.iter().filter(|(_, is_independent)| !is_independent).map(|(effect, _)| effect);

@@ -300,8 +300,8 @@ impl Observer {
 }
 
 /// Attributes below `/proc/PID` that other processes of the user can set, so that who reads them may learn a result.
-const SETTABLE: [&str; 6] =
-    ["autogroup", "coredump_filter", "oom_adj", "oom_score_adj", "sched", "timerslack_ns"];
+const SETTABLE: [&str; 7] =
+    ["autogroup", "coredump_filter", "limits", "oom_adj", "oom_score_adj", "sched", "timerslack_ns"];
 
 /// A program can leave numbers in the limits or the priority of a process that outlives it.
 const OTHER_PROCESSES: &str = "attributes of other processes";
