@@ -8,9 +8,9 @@ use benchgate_core::model::{
     Quality, Run, SILENT, STANDARD_OUTPUT, Series, VerifyCode, excerpt,
 };
 use benchgate_core::numerics::{self, Tensor};
+use benchgate_stats::classical::fewest_of_one_side;
 use benchgate_stats::describe;
 
-use super::evidence::unmatched;
 use super::rules::Rules;
 use super::series::{self, values};
 use super::workload::{self, NOT_CHANCE, is_clearly_less, is_ranked_less, ranked};
@@ -308,7 +308,7 @@ pub fn changed_facts(
             Series::Summaries(_) | Series::Exact(_) => now.iter().filter(differs).count(),
         };
         // A program with a race is wrong in some processes only.
-        let enough = unmatched(of_head.series.processes(), series.series.processes());
+        let enough = fewest_of_one_side(of_head.series.processes(), series.series.processes());
         let is_changed = (!now.contains(&first) || differing >= enough) && !is_total([of_base, head], name);
         is_changed.then(|| format!("`{name}` {first} → {other}"))
     });

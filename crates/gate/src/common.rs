@@ -4,6 +4,10 @@
 
 use benchgate_stats::describe;
 
+/// The name of the row for what all benchmarks have in common. No benchmark can have it, because names of benchmarks are not
+/// in parentheses.
+pub const ALL_BENCHMARKS: &str = "(all benchmarks)";
+
 /// Minimum number of rows for the correction; with fewer, the median of the others is itself too noisy to be
 /// worth subtracting.
 const LEAST_ROWS: usize = 5;

@@ -9,6 +9,7 @@ use benchgate_core::model::{
 use benchgate_stats::multiplicity::Looks;
 use benchgate_stats::{Effect, Inference};
 
+use super::common::ALL_BENCHMARKS;
 use super::decide::{Question, decide, log_tolerance};
 use super::draft::{ComparedSession, Draft, Open, blank, drafts};
 use super::estimate::{HistoryRow, PairedRow, histories, paired};
@@ -235,9 +236,6 @@ fn name_kernels(rows: &mut [Row], pairs: &[Matched<'_>], rules: &Rules<'_>) {
         row.lints.extend(others.remove(&row.benchmark));
     }
 }
-
-/// The name of the row. No benchmark can have it, because names of benchmarks are not in parentheses.
-pub const ALL_BENCHMARKS: &str = "(all benchmarks)";
 
 /// Returns the draft of the common row, if a common shift was removed from the others. The row is judged like
 /// latency: a change that slows down everything is visible only here.

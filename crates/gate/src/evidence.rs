@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use benchgate_core::model::{Benchmark, BlockSlot, Lint, Metric, Series, Spread, counted, percents};
-use benchgate_stats::classical::{Moments, UMethod, mann_whitney, welch};
+use benchgate_stats::classical::{Moments, UMethod, fewest_of_one_side, mann_whitney, welch};
 use benchgate_stats::scores::{BlockCosts, ProcessCosts};
 use benchgate_stats::stability::{SLOW_SCALES, SlowShare};
 use benchgate_stats::tail::log_mean_exp;
@@ -198,21 +198,6 @@ const MEAN_LIMIT: f64 = 0.02;
 const MEAN_RATE: f64 = 0.1;
 const LARGEST_MEAN_LIMIT: f64 = 0.15;
 
-/// Probability up to which processes that are unlike all others do not belong to one side by chance.
-const UNMATCHED_LIMIT: f64 = 1.0 / 64.0;
-
-/// Returns how many processes that are unlike all others must belong to one side, which has `own` processes, so that chance
-/// does not explain it: six for 24 of each side. If base's are faster than all of head's, base's others were probably
-/// disturbed.
-pub fn unmatched(own: usize, others: usize) -> usize {
-    let (mut count, mut chance) = (0, 1.0);
-    while chance > UNMATCHED_LIMIT && count < own {
-        chance *= (own - count) as f64 / (own + others - count) as f64;
-        count += 1;
-    }
-    if chance > UNMATCHED_LIMIT { own + 1 } else { count }
-}
-
 /// Returns a reason if head is slow, or stalls, more often or for longer than base. The location of a side
 /// does not show this. Without a schedule the machine may be the cause, so this prevents a pass but does not
 /// make a row `regressed`.
@@ -228,7 +213,7 @@ fn uneven(base: &Readings, head: &Readings, worse: f64, tolerance: f64) -> Optio
     };
     let (base_units, head_units) = (units(base), units(head));
     let fastest_of_head = head_units.iter().copied().fold(f64::INFINITY, f64::min);
-    let unmatched = unmatched(base_units.len(), head_units.len());
+    let unmatched = fewest_of_one_side(base_units.len(), head_units.len());
     let lead_of_base = describe::sorted(&base_units).get(unmatched - 1).map(|unit| fastest_of_head - unit);
     if let Some(behind) = lead_of_base.filter(|behind| by_process && *behind > tolerance) {
         let why = format!(

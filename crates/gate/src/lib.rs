@@ -41,7 +41,8 @@ pub use benchgate_core::model::{
 };
 pub use benchgate_core::numerics::NumericsTolerance;
 pub use code::{CodeChange, KernelState, kernel_counts};
-pub use compare::{ALL_BENCHMARKS, CompareOptions, anchored, compare, compare_with_history};
+pub use common::ALL_BENCHMARKS;
+pub use compare::{CompareOptions, anchored, compare, compare_with_history};
 pub use comparison::{
     AssumedSpread, Comparison, Estimate, Geomean, Interval, Method, Reason, Row, RunSummary, SideStats,
     TooLittle, Typical, WaiverUse, first_of,

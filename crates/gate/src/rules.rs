@@ -8,7 +8,7 @@ use benchgate_core::model::{
     Benchmark, BenchmarkGlob, BenchmarkName, Better, Metric, Quality, RENAMED_FROM, Run, Verdict, is_date,
 };
 
-use super::compare::ALL_BENCHMARKS;
+use super::common::ALL_BENCHMARKS;
 use super::gradual::StoredSessions;
 use super::series::is_signed;
 use super::{

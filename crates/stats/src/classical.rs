@@ -65,6 +65,18 @@ pub enum UMethod {
     Auto,
 }
 
+/// Returns how many values that are unlike all others must belong to one sample, of `own` values, so that they do so by chance
+/// with a probability of at most 1/64: six for samples of 24. The result is larger than `own` if no number is enough.
+pub fn fewest_of_one_side(own: usize, others: usize) -> usize {
+    const LIMIT: f64 = 1.0 / 64.0;
+    let (mut count, mut chance) = (0, 1.0);
+    while chance > LIMIT && count < own {
+        chance *= (own - count) as f64 / (own + others - count) as f64;
+        count += 1;
+    }
+    if chance > LIMIT { own + 1 } else { count }
+}
+
 /// Performs Mann and Whitney's U test, like `scipy.stats.mannwhitneyu(x, y)`. Returns `None` if a side is
 /// empty.
 pub fn mann_whitney(x: &[f64], y: &[f64], method: UMethod) -> Option<TestResult> {
