@@ -110,6 +110,8 @@ impl ReadyRun<'_> {
         let calibration =
             calibration::find(&options.calibration, &options.cache, &config.suite, &testbed, host.progress)?;
         let shard = options.shard.as_ref();
+        // The paths of logs are absolute.
+        let output = std::path::absolute(&options.output).unwrap_or_else(|_| options.output.clone());
         let mut settings = config.measure.clone();
         settings.seed = shard.map(|shard| shard.seed).or(settings.seed);
         let frame = Frame {
@@ -120,7 +122,7 @@ impl ReadyRun<'_> {
             testbed: &testbed,
             sides: &sides,
             lints: &lints,
-            relative_to: options.output.parent().unwrap_or(Path::new("")),
+            relative_to: output.parent().unwrap_or(Path::new("")),
             calibration: calibration.as_ref(),
         };
         let candidates = candidates(&sides, &run.names);
