@@ -66,12 +66,11 @@ pub(super) fn direction(unit: &str) -> Better {
     }
     // Units of time are case-sensitive: `MS/s` are samples per second.
     let (of, per) = unit.trim().split_once('/').unwrap_or((unit.trim(), ""));
-    let is_rate =
-        || time_unit(per).is_some() || states_rate(unit) || is_in(HERTZ, of.to_lowercase().as_str());
-    let is_rate = || is_rate() && !states_costs(of);
+    let is_clock = || is_in(HERTZ, of.to_lowercase().as_str());
+    let is_rate = || (time_unit(per).is_some() || states_rate(unit)) && !states_costs(of);
     if time_unit(of).is_some() {
         Better::Lower
-    } else if is_rate() {
+    } else if is_clock() || is_rate() {
         Better::Higher
     } else {
         Better::Unknown
