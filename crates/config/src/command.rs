@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use benchgate_core::model::{BenchmarkName, DeviceKind};
+use benchgate_core::model::{BenchmarkName, DeviceKind, is_in};
 use benchgate_ingest::Format;
 
 use super::Model;
@@ -147,7 +147,7 @@ fn command<'a>(
 
 fn report_misspelled(key: &str, line: &CommandLine, at: usize, problems: &mut Collector) {
     if let Some((word, meant)) = line.misspelled_placeholder() {
-        let word = shown(word);
+        let word = shown(&word);
         problems.add(at, format!("`{key}`: unknown placeholder `{{{word}}}`; did you mean `{{{meant}}}`?"));
     }
 }
@@ -263,21 +263,30 @@ impl CommandLine {
     }
 
     /// A word in braces that resembles a placeholder, and the placeholder that is probably meant. Other words in braces
-    /// are left to the program: shells and awk use braces too.
-    pub fn misspelled_placeholder(&self) -> Option<(&str, &'static str)> {
+    /// are left to the program: shells, awk and Python use braces too.
+    pub fn misspelled_placeholder(&self) -> Option<(String, &'static str)> {
+        /// Programs whose arguments have braces of their own.
+        const INTERPRETERS: &str = "awk gawk mawk jq node perl python python3 ruby sed";
         let texts = match self {
-            Self::Words(words) => words.as_slice(),
-            Self::Shell(text) => std::slice::from_ref(text),
+            Self::Words(words) => words.clone(),
+            Self::Shell(text) => shlex::split(text).unwrap_or_default(),
         };
         let known = [Self::BUILD, Self::OUTPUT, Self::FILTER].map(|it| it.trim_matches(['{', '}']));
-        let words = texts.iter().flat_map(|text| {
-            // A word after `$` is a variable of a shell.
-            let starts = text.match_indices('{').filter(|(at, _)| !text[..*at].ends_with('$'));
+        let is_interpreter = |text: &&String| {
+            let name = Path::new(text).file_name().and_then(|name| name.to_str());
+            name.is_some_and(|name| is_in(INTERPRETERS, name))
+        };
+        let texts = texts.iter().take_while(|text| !is_interpreter(text));
+        // A text with white space or variables is a script.
+        let texts = texts.filter(|text| !text.contains(|c: char| c.is_whitespace() || c == '$'));
+        let words = texts.flat_map(|text| {
+            let starts = text.match_indices('{').filter(|(at, _)| !text[..*at].ends_with('{'));
             starts.filter_map(|(at, _)| Some(text[at + 1..].split_once('}')?.0))
         });
+        let words = words.filter(|word| word.bytes().all(|byte| byte.is_ascii_lowercase()));
         words.filter(|word| !known.contains(word)).find_map(|word| {
             let close = suggestion(word, known.into_iter())?;
-            Some((word, close))
+            Some((word.to_owned(), close))
         })
     }
 
@@ -301,10 +310,14 @@ mod tests {
             ("make O={biuld}", Some(("biuld", "build"))),
             ("{build}/b --f={filter} > {output}", None),
             ("sh -c 'echo ${filters} {a,b} ${output}s'", None),
-            ("awk '{print $1} {out}'", None),
+            ("awk '{print $1} {outputs}'", None),
+            ("jq '{outputs}' x.json", None),
+            ("sh -c 'f(){ output; }; f'", None),
+            ("b --json={{outputs}} --body={\"builds\":3}", None),
             ("b {", None),
         ] {
             let line = CommandLine::words(text).unwrap();
+            let meant = meant.map(|(word, meant)| (word.to_owned(), meant));
             assert_eq!(line.misspelled_placeholder(), meant, "{text}");
             assert_eq!(CommandLine::Shell(text.to_owned()).misspelled_placeholder(), meant, "{text}");
         }

@@ -10,7 +10,7 @@ use benchgate_core::model::{
     Summary, Unit,
 };
 
-use super::rounding::has_few_digits;
+use super::rounding::is_rounded;
 
 /// Samples count as copied if chance would make them agree like this in at most one row of a billion: a gate
 /// that judges a thousand rows a hundred times a day then makes one mistake in twenty-seven years. If the
@@ -52,12 +52,12 @@ pub fn lint(base: &MetricSeries, head: &MetricSeries, one_file: bool) -> Option<
     let processes: Vec<UnitOfTime> = sides.iter().flatten().map(|record| vec![record.bits.clone()]).collect();
     let blocks = blocks(&sides);
     let sequences = sides.each_ref().map(|side| sequence(side));
-    let is_rounded = [base, head].into_iter().all(has_few_digits);
+    let are_rounded = [base, head].into_iter().all(is_rounded);
     let detail = copied_units(&processes, "processes")
         .or_else(|| copied_units(&blocks, "blocks"))
         .or_else(|| copied_sequence(&[in_any_order(&blocks)]))
         .or_else(|| copied_sequence(&sequences))
-        .or_else(|| if is_rounded { None } else { constant_side(&sequences) })?;
+        .or_else(|| if are_rounded { None } else { constant_side(&sequences) })?;
     Some(Lint::new(LintCode::RepeatedSamples, detail))
 }
 

@@ -249,13 +249,32 @@ fn oldest_qualities<'a>(sessions: &StoredSessions<'a>, head: &Run) -> HashMap<&'
     let runs = runs.filter(|run| is_same_testbed(head, run) && known.insert(run.origin.label.as_str()));
     let is_clock = |metric: &Metric| [Metric::LATENCY, Metric::CPU_TIME].contains(metric);
     let runs: Vec<&Run> = runs.collect();
-    let mut all = joined(runs.iter().copied(), FEW, |metric| metric.is_rate_of_work() || is_clock(metric));
-    let qualities =
-        joined(runs.into_iter(), ENOUGH_OF_QUALITY, |metric| Quality::of_metric(metric).is_some());
-    for (name, stated) in qualities {
-        all.entry(name).or_insert_with(|| Benchmark::new(name.as_str())).metrics.extend(stated.metrics);
+    let is_quality = |metric: &Metric| Quality::of_metric(metric).is_some();
+    let mut all = joined(runs.iter().copied(), FEW, |metric| {
+        is_quality(metric) || metric.is_rate_of_work() || is_clock(metric)
+    });
+    // Ten nights of a score that gets worse every night would hide a tenfold change of it.
+    let mut more = joined(runs.into_iter(), ENOUGH_OF_QUALITY, is_quality);
+    for (name, oldest) in &mut all {
+        let mut more = more.remove(name).map_or_else(Vec::new, |benchmark| benchmark.metrics);
+        for series in oldest.metrics.iter_mut().filter(|series| is_quality(&series.metric) && varies(series))
+        {
+            if let Some(at) = more.iter().position(|longer| longer.metric == series.metric) {
+                *series = more.swap_remove(at);
+            }
+        }
     }
     all
+}
+
+/// Returns whether a score varies so much that a few sessions don't show how right results are.
+fn varies(series: &MetricSeries) -> bool {
+    const LITTLE: f64 = 0.01;
+    let values = series::values(series);
+    let (least, most) = values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), value| {
+        (least.min(*value), most.max(*value))
+    });
+    most - least > LITTLE * most.abs()
 }
 
 /// Joins the metrics that `is_wanted`, each from the first `most` sessions that have it.

@@ -17,13 +17,17 @@ const FEW_DIGITS: i32 = 3;
 /// them is that of most repetitions.
 const NOT_ROUNDED: usize = 4;
 
-/// Share of the times in a second step from which noise moves enough of them there, so that the error of their mean is at
-/// most a fifth of that of a single one.
+/// Number of different times, and share of the second most frequent one, from which noise is nearly as large as a step, so
+/// that the error of their mean is at most a fifth of that of a single one.
+const DIFFERENT: usize = 3;
 const DITHERED: f64 = 0.1;
 const OF_MEAN: f64 = 0.2;
 
 /// Number of values with few digits that shows that a tool rounds. One can have few by chance, or because a person wrote it.
 const ENOUGH: usize = 3;
+
+/// Number of times that end in zeros because they were rounded.
+const MEASURED: usize = 12;
 
 /// Units in which tools print times, in nanoseconds.
 const WHOLE_UNITS: [f64; 4] = [1.0, 1e3, 1e6, 1e9];
@@ -45,15 +49,16 @@ pub fn lint(base: &MetricSeries, head: &MetricSeries) -> Option<Lint> {
     if !is_evident || steps.iter().all(Steps::average_out) {
         return None;
     }
-    let is_dithered = steps.iter().all(|steps| steps.second as f64 >= DITHERED * steps.all as f64);
+    let is_dithered = steps.iter().all(Steps::are_dithered);
     let typical = |at: usize| match is_dithered {
         true => describe::mean(&times[at]),
         false => Some(series::described(sides[at])?.location),
     };
     let (one, other) = (typical(0)?, typical(1)?);
     let (least, most) = (one.min(other), one.max(other));
-    let printed = if most > least * (1.0 + COARSE) {
-        // Different times may end in zeros: 1000 and 1100 ns.
+    let is_by_hand = steps.iter().all(|steps| steps.all < MEASURED);
+    let printed = if most > least * (1.0 + COARSE) && is_by_hand {
+        // A few different times may end in zeros: 1000 and 1100 ns.
         WHOLE_UNITS.into_iter().rfind(|unit| *unit <= place).unwrap_or(place)
     } else if least < 10.0 * place && !is_whole {
         // A tool that does not print whole units prints two digits at least.
@@ -72,9 +77,10 @@ pub fn lint(base: &MetricSeries, head: &MetricSeries) -> Option<Lint> {
     })
 }
 
-/// Returns whether all values of a metric have few decimal digits, so that equal ones are no copies.
-pub fn has_few_digits(series: &MetricSeries) -> bool {
-    values(series).into_iter().all(|value| place(value).is_some())
+/// Returns whether the values of a metric have few decimal digits and differ in few steps, so that equal ones are no copies.
+pub fn is_rounded(series: &MetricSeries) -> bool {
+    let values = values(series);
+    values.iter().all(|value| place(*value).is_some()) && Steps::new(&values).different < NOT_ROUNDED
 }
 
 /// Returns the value of the last place of a positive number with a few decimal digits; `None` if it has more.
@@ -108,6 +114,10 @@ impl Steps {
         counts.sort_unstable_by(|one, two| two.cmp(one));
         let count = |at: usize| counts.get(at).copied().unwrap_or(0);
         Self { all: times.len(), different: counts.len(), first: count(0), second: count(1) }
+    }
+
+    fn are_dithered(&self) -> bool {
+        self.different >= DIFFERENT && self.second as f64 >= DITHERED * self.all as f64
     }
 
     fn average_out(&self) -> bool {
@@ -151,10 +161,13 @@ mod tests {
     #[test]
     fn noise_that_is_larger_than_the_rounding_averages_out() {
         assert!(!is_found(&[60.0, 62.0, 65.0, 61.0, 63.0], &[61.0, 64.0, 60.0, 63.0, 65.0]));
-        let steps = |low: f64, share: usize| {
-            (0..20).map(|at| low + f64::from(u8::from(at < share))).collect::<Vec<_>>()
+        let steps = |low: f64, shares: [usize; 3]| {
+            let values = shares.into_iter().enumerate();
+            values.flat_map(|(at, count)| vec![low + at as f64; count]).collect::<Vec<_>>()
         };
-        assert!(!is_found(&steps(8.0, 10), &steps(9.0, 10)));
-        assert!(is_found(&steps(8.0, 8), &steps(8.0, 12)));
+        assert!(!is_found(&steps(8.0, [5, 10, 5]), &steps(9.0, [5, 10, 5])));
+        assert!(is_found(&steps(8.0, [12, 8, 0]), &steps(8.0, [8, 12, 0])));
+        // A small noise next to the border of two steps is none.
+        assert!(is_found(&steps(8.0, [19, 5, 0]), &steps(8.0, [5, 19, 0])));
     }
 }

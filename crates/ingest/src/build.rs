@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use benchgate_core::model::{
     Benchmark, Better, Lint, LintCode, Metric, MetricKind, MetricSeries, Outcome, Process, Series, Stage,
-    Summary, Testbed, Unit, is_in, name_words, significant, states_costs, states_rate, words,
+    Summary, Testbed, Unit, is_in, name_words, significant, states_rate, states_waste, words,
 };
 
 use super::{IngestError, LineFault, line_fault};
@@ -67,7 +67,7 @@ pub(super) fn direction(unit: &str) -> Better {
     // Units of time are case-sensitive: `MS/s` are samples per second.
     let (of, per) = unit.trim().split_once('/').unwrap_or((unit.trim(), ""));
     let is_clock = || is_in(HERTZ, of.to_lowercase().as_str());
-    let is_rate = || (time_unit(per).is_some() || states_rate(unit)) && !states_costs(of);
+    let is_rate = || (time_unit(per).is_some() || states_rate(unit)) && !states_waste(of);
     if time_unit(of).is_some() {
         Better::Lower
     } else if is_clock() || is_rate() {

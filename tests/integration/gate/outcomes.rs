@@ -442,7 +442,7 @@ fn a_quality_that_gets_a_little_worse_every_night_is_compared_with_the_oldest_on
     assert_eq!(problem(|_| 0.9), None);
     assert_eq!(problem(|at| 0.9 * 1.002_f64.powi(at)), None);
     let found = problem(|at| 0.9 * 0.995_f64.powi(at)).unwrap();
-    assert!(found.starts_with("gradually: `accuracy` 0.7"), "{found}");
+    assert!(found.starts_with("gradually: `accuracy` 0.8"), "{found}");
     // The number may be newer than the oldest sessions.
     let added = |at: i32| if at < 3 { f64::NAN } else { 0.9 * 0.995_f64.powi(at) };
     assert!(problem(added).is_some());

@@ -29,7 +29,7 @@ pub use device::{BACKENDS, DeviceFacts, DeviceKind, GpuClock, Vendor, device_dri
 pub use effect::{Estimate, Interval, Method, RunSummary, SideStats, Typical, WaiverUse};
 pub use lint::{Consequence, Lint, LintCode, Subject};
 pub use metric::{Better, Metric, MetricKind, Unit};
-pub use naming::{Quality, is_in, name_words, states_costs, states_rate, words};
+pub use naming::{Quality, is_in, name_words, states_rate, states_waste, words};
 pub use number::Number;
 pub use policy::{
     ChangedReference, Disclose, Expectation, FailOn, FailureKind, Floor, Limit, MetricPolicy, Override,

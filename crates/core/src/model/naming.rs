@@ -49,8 +49,13 @@ fn states_new_rate(name: &str) -> bool {
 }
 
 /// Returns whether a name states what costs time or money, so that less of it, also in a given time, is no less work.
-pub fn states_costs(name: &str) -> bool {
+fn states_costs(name: &str) -> bool {
     words(&name_words(name)).iter().any(|word| is_in(COSTS, word))
+}
+
+/// Returns whether a name states something of which a program should have none, so that a higher rate of it is not better.
+pub fn states_waste(name: &str) -> bool {
+    words(&name_words(name)).iter().any(|word| is_in(WASTE, word))
 }
 
 /// Returns what was found out about a name. The rows of a file repeat a few names many times.
@@ -88,6 +93,10 @@ const SHORT_RATES: &str = "fps qps rps tps sps ips iops mops gops tops bps kbps 
 const TIMES: &str = "ns us µs ms s sec secs second seconds minute minutes hour hours";
 /// Last words of names that compare a rate with another one.
 const SHARES: &str = "util utilization utilisation efficiency eff ratio share percent percentage pct";
+/// Words for what a program should have none of, and for what costs money.
+const WASTE: &str = "miss misses fault faults error errors failure failures failed retry retries stall stalls drop drops dropped spill \
+    spills conflict conflicts collision collisions eviction evictions timeout timeouts abort aborts alloc allocs allocations cost costs \
+    price usd";
 /// Words for what costs time or money.
 const COSTS: &str = "alloc allocs allocation allocations malloc mallocs miss misses fault faults instruction instructions instr \
     branches loads stores walks launches compares dram cost costs price usd energy power latency cycle cycles clock clocks dispatch dispatches spill spills stall stalls switch switches migration migrations interrupt \
@@ -172,12 +181,12 @@ const SETTINGS: &str =
     "scale size threshold tolerance tol bound bounds limit mode type function weight length seed";
 /// Words in the names of numbers that tell runs and builds apart.
 const IDENTITIES: &str = "run ci build version v revision rev commit git sha seed pid id number date day timestamp job port gpu cpu cuda \
-    hip rocm vulkan gcc clang llvm iree torch python device index core thread worker lane host ptr addr address iter iters iterations repeat repeats repetitions reps rounds samples warmup";
+    hip rocm vulkan gcc clang llvm iree torch python driver compiled device index core thread worker lane host ptr addr address iter iters iterations repeat repeats repetitions reps rounds samples warmup";
 /// Words for what a machine reads, or what is computed from times.
 const READINGS: &str =
     "ipc cpi temp util utilization occupancy load freq frequency mhz ghz hz eff efficiency";
 /// Words for what a compiler chooses, also the memory that its code needs.
-const CHOICES: &str = "tile tiles tiling unroll unrolled regs registers vgprs sgprs smem lds grid warps waves stages vec vector vlen lmul heap used";
+const CHOICES: &str = "tile tiles tiling split splitk tactic unroll unrolled vgpr sgpr regs registers vgprs sgprs smem lds grid warps waves stages vec vector vlen lmul heap used";
 const UNITS: &str = "ps ns us ms s sec secs second seconds kb mb gb kib mib gib bytes";
 
 impl Quality {
@@ -261,6 +270,9 @@ const COMPOUNDS: &str = "exactmatch passat1 passat5 passat10 passrate winrate so
     timedout notconverged deadlinemisses misseddeadlines missingkeys loglikelihood logprob maxerr maxdiff sisdr sisnr \
     allclose";
 
+/// Plurals of words of the lists.
+const PLURALS: &str = "accuracies perplexities similarities correlations wers cers psnrs ious bleus";
+
 /// Words of the lists that a number may follow, which states a threshold or a position: `mAP50`, `recall5`.
 const NUMBERED: &str = "accuracy ap ndcg recall precision";
 
@@ -269,9 +281,9 @@ fn joined(words: &[&str]) -> Vec<String> {
     let compounds = (2..=3).flat_map(|count| words.windows(count)).map(<[&str]>::concat);
     let numbered = words.iter().map(|word| word.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned());
     let own = words.iter().map(|word| (*word).to_owned());
-    let singular = words.iter().filter_map(|word| {
-        let stem = word.strip_suffix('s').filter(|stem| stem.len() > 1)?;
-        Some(stem.strip_suffix("ie").map_or_else(|| stem.to_owned(), |stem| format!("{stem}y")))
+    let singular = words.iter().filter(|word| is_in(PLURALS, word)).map(|word| {
+        word.strip_suffix("ies")
+            .map_or_else(|| word.trim_end_matches('s').to_owned(), |stem| format!("{stem}y"))
     });
     let compounds = compounds.filter(|word| is_in(COMPOUNDS, word));
     own.chain(singular).chain(compounds).chain(numbered.filter(|word| is_in(NUMBERED, word))).collect()

@@ -114,7 +114,8 @@ const MOST_NAMES: usize = 64;
 const SIZES: &str = "b bytes kb mb gb tb kib mib gib tib";
 
 /// Words for what a compiler chooses, before a shape or a number.
-const CHOSEN: &str = "tile tiles tiling block blocks workgroup wg grid warp warps unroll vec vector vectorized lanes mma algo node by";
+const CHOSEN: &str =
+    "tile tiles tiling block blocks workgroup wg grid warp warps unroll vec vector lanes mma algo node";
 
 /// Words that say that a result is right.
 const VERDICTS: &str = "verified passed pass valid validated correct";
@@ -201,6 +202,7 @@ fn numbers(label: &str) -> Vec<(String, f64)> {
         is_word.then_some(found.text)
     };
     let mut found: Vec<(String, f64)> = Vec::new();
+    let mut starts_with_number = false;
     for (at, text) in texts.iter().enumerate() {
         let lower = text.text.to_lowercase();
         // Only a part of its own is a verdict: `fp32, verified`, but not `pass manager`.
@@ -229,7 +231,17 @@ fn numbers(label: &str) -> Vec<(String, f64)> {
             .checked_sub(2)
             .and_then(|first| Some(format!("{} {}", word(Some(first), text.part)?, before?)));
         let is_size = next.is_some_and(|unit| is_in(SIZES, &unit.to_lowercase()));
-        let name = match (text.assigned, before, next.filter(is_judged)) {
+        // In `0.93 accuracy 0.31 loss`, each number belongs to the word after it.
+        let is_first = !(0..at)
+            .rev()
+            .map_while(|at| texts.get(at))
+            .take_while(|it| it.part == text.part)
+            .any(|it| it.assigned.is_some() || number_or_shape(it.text, false).is_none());
+        starts_with_number =
+            if is_first { next.is_some_and(|next| !is_unit(next)) } else { starts_with_number };
+        let of_next = next.filter(|next| starts_with_number && !is_unit(next));
+        let name = match (text.assigned, before, of_next.or(next.filter(is_judged))) {
+            (None, Some(_), Some(next)) if of_next.is_some() => next.to_owned(),
             (Some(name), ..) => name.to_owned(),
             (None, None, Some(next)) => next.to_owned(),
             // The number of `verified 12 passed` belongs to the word after it.
@@ -250,8 +262,13 @@ fn numbers(label: &str) -> Vec<(String, f64)> {
         // An address, or the hash of a version.
         let is_identity =
             name == UNNAMED && values.len() == 1 && text.text.len() > 6 && label.contains(text.text);
-        let context = format!("{name} {}", both.unwrap_or_default().to_lowercase());
-        let is_chosen = words(&context).iter().any(|word| is_in(CHOSEN, word));
+        // `vector width 8` and `vectorized by 8`, but not `vector sum 42`.
+        let is_size_of =
+            before.is_some_and(|before| is_in("width size factor length count by", &before.to_lowercase()));
+        let context = both.filter(|_| is_size_of).unwrap_or_default().to_lowercase();
+        let is_chosen = text.assigned.is_some() || quality.is_none() || is_size_of;
+        let is_chosen = is_chosen
+            && [name.as_str(), &context].into_iter().flat_map(words).any(|word| is_in(CHOSEN, word));
         let is_named = name.contains(char::is_alphabetic);
         // benchgate defines what its own names mean.
         let is_own = Metric::built_in(&name).is_some();

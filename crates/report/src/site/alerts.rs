@@ -185,6 +185,10 @@ fn followed<'a>(
     let of_steps = |step: &Cause<'_>| step.accepted.iter().map(Member::key).collect::<Vec<_>>();
     let settled: Vec<String> = steps.iter().flat_map(of_steps).collect();
     steps.retain(|step| acceptance(step).is_none());
+    // A benchmark that is slower again is not settled by an earlier acceptance.
+    let is_open =
+        |key: &String| steps.iter().flat_map(|step| &step.members).any(|member| member.key() == *key);
+    let settled: Vec<String> = settled.into_iter().filter(|key| !is_open(key)).collect();
     let over = match accepted {
         Some(accepted) if steps.is_empty() => Some(accepted),
         _ => has_recovered(timelines, &trace, &settled).then_some(Over::Recovered),
