@@ -51,7 +51,7 @@ pub fn absent<'a>(file: &RunFile, side: SideName, quarantine: &'a [QuarantineRec
     named.filter(|name| !measured.contains(name)).collect()
 }
 
-/// What one `baseline accept` accepts: these benchmarks (`None` stands for all) from a session on.
+/// The scope of one `baseline accept`: benchmarks (`None` stands for all), and the session from which on they are accepted.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Acceptable<'a> {
     since: &'a str,

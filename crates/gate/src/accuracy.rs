@@ -327,7 +327,7 @@ fn new_label(base: &Benchmark, head: &Benchmark) -> Option<String> {
     is_new.then(|| format!("a new label says `{}`", excerpt(words, 80)))
 }
 
-/// Returns the texts that the processes of the sides print, if each process of base prints the same.
+/// Returns the texts that the processes of the sides print, if they differ and nearly all processes of base print the same.
 fn other_text(base: &Benchmark, head: &Benchmark) -> Option<String> {
     let [was, now] = [base, head].map(|side| side.labels.get(STANDARD_OUTPUT));
     let (was, now) = was.zip(now).filter(|(was, now)| was != now)?;

@@ -253,7 +253,8 @@ fn oldest_qualities<'a>(sessions: &StoredSessions<'a>, head: &Run) -> HashMap<&'
     let mut all = joined(runs.iter().copied(), FEW, |metric| {
         is_quality(metric) || metric.is_rate_of_work() || is_clock(metric)
     });
-    // Ten nights of a score that gets worse every night would hide a tenfold change of it.
+    // If a score gets a little worse every night, a later session hides what was lost before it, so few ones are joined
+    // unless the score varies.
     let mut more = joined(runs.into_iter(), ENOUGH_OF_QUALITY, is_quality);
     for (name, oldest) in &mut all {
         let mut more = more.remove(name).map_or_else(Vec::new, |benchmark| benchmark.metrics);

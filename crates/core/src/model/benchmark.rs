@@ -193,8 +193,8 @@ pub const ENVIRONMENT: &str = "environment ";
 pub const LABEL: &str = "label";
 pub const LABEL_WORDS: &str = "label words";
 
-/// Label with the text that a command that is timed as a whole printed, and its values if it printed nothing, or not the
-/// same text in each process.
+/// Label of a command that is timed as a whole, with the text that nearly all of its processes printed, and its values if
+/// they printed nothing, or different texts.
 pub const STANDARD_OUTPUT: &str = "standard output";
 pub const SILENT: &str = "nothing";
 pub const ANY_TEXT: &str = "text";

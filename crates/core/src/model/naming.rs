@@ -48,9 +48,9 @@ fn states_new_rate(name: &str) -> bool {
     per.is_some_and(|per| is_in(TIMES, &per)) || is_rate(&words(&name_words(name)))
 }
 
-/// Returns whether a name states what costs time or money, so that less of it, also in a given time, is no less work.
+/// Returns whether a name states what costs time, energy or money, so that less of it, also in a given time, is no less work.
 fn states_costs(name: &str) -> bool {
-    words(&name_words(name)).iter().any(|word| is_in(COSTS, word))
+    states_waste(name) || words(&name_words(name)).iter().any(|word| is_in(COSTS, word))
 }
 
 /// Returns whether a name states something of which a program should have none, so that a higher rate of it is not better.
@@ -93,15 +93,14 @@ const SHORT_RATES: &str = "fps qps rps tps sps ips iops mops gops tops bps kbps 
 const TIMES: &str = "ns us µs ms s sec secs second seconds minute minutes hour hours";
 /// Last words of names that compare a rate with another one.
 const SHARES: &str = "util utilization utilisation efficiency eff ratio share percent percentage pct";
-/// Words for what a program should have none of, and for what costs money.
-const WASTE: &str = "miss misses fault faults error errors failure failures failed retry retries stall stalls drop drops dropped spill \
-    spills conflict conflicts collision collisions eviction evictions timeout timeouts abort aborts alloc allocs allocations cost costs \
-    price usd";
-/// Words for what costs time or money.
-const COSTS: &str = "alloc allocs allocation allocations malloc mallocs miss misses fault faults instruction instructions instr \
-    branches loads stores walks launches compares dram cost costs price usd energy power latency cycle cycles clock clocks dispatch dispatches spill spills stall stalls switch switches migration migrations interrupt \
-    interrupts conflict conflicts collision collisions eviction evictions retry retries error errors failure failures failed drop drops \
-    dropped timeout timeouts abort aborts gc syscall syscalls wakeup wakeups hz khz mhz ghz";
+/// Words for what a program should have none of, and for money.
+const WASTE: &str = "miss misses fault faults error errors failure failures failed retry retries stall stalls drop drops \
+    dropped spill spills conflict conflicts collision collisions eviction evictions timeout timeouts abort \
+    aborts alloc allocs allocations cost costs price usd";
+/// Other words for what costs time or energy.
+const COSTS: &str = "allocation malloc mallocs instruction instructions instr branches loads stores walks launches compares \
+    dram energy power latency cycle cycles clock clocks dispatch dispatches switch switches migration \
+    migrations interrupt interrupts gc syscall syscalls wakeup wakeups hz khz mhz ghz";
 
 /// The way in which a metric states that a result is right. The names of such metrics are classified here, for the fields,
 /// counters and metrics of every format.

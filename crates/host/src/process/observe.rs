@@ -299,7 +299,8 @@ impl Observer {
     }
 }
 
-/// Attributes below `/proc/PID` that other processes of the user can set, so that who reads them may learn a result.
+/// Attributes below `/proc/PID` that other processes of the user can set. A process that reads them may learn a result that an
+/// earlier one left there.
 const SETTABLE: [&str; 7] =
     ["autogroup", "coredump_filter", "limits", "oom_adj", "oom_score_adj", "sched", "timerslack_ns"];
 

@@ -129,7 +129,7 @@ struct Text<'a> {
     text: &'a str,
     /// The name that an equals sign or a colon gives it.
     assigned: Option<&'a str>,
-    /// Number of the part of the label, of which commas separate several.
+    /// Number of the part of the label that contains it. Commas, semicolons and bars separate parts.
     part: usize,
 }
 
@@ -322,7 +322,7 @@ fn is_unit(word: &str) -> bool {
 fn problem(label: &str) -> Option<Lint> {
     let stated = || stated_problem(label).map(str::to_owned);
     let in_pair = || {
-        pairs(label).find_map(|(name, value, _)| {
+        pairs(label).find_map(|(name, value)| {
             let is_literal = matches!(value, "true" | "false") || number(value).is_some();
             let json =
                 if is_literal { value.to_owned() } else { Value::String(value.to_owned()).to_string() };
@@ -336,13 +336,13 @@ fn problem(label: &str) -> Option<Lint> {
     facts::problem("label", label).or_else(|| stated().or_else(in_pair).map(lint))
 }
 
-/// Returns the names and values in a label, of `name=value` and `name: value`, with the word after each.
-fn pairs(label: &str) -> impl Iterator<Item = (&str, &str, Option<&str>)> {
+/// Returns the names and values in a label, of `name=value` and `name: value`.
+fn pairs(label: &str) -> impl Iterator<Item = (&str, &str)> {
     let separators = [' ', ',', ';', '|', '(', ')', '[', ']', '{', '}', '"', '\''];
     let texts: Vec<&str> = label.split(separators).filter(|text| !text.is_empty()).collect();
     (0..texts.len()).filter_map(move |at| match texts[at].split_once(['=', ':']) {
-        Some((name, "")) if !name.is_empty() => Some((name, *texts.get(at + 1)?, texts.get(at + 2).copied())),
-        Some((name, value)) if !name.is_empty() => Some((name, value, texts.get(at + 1).copied())),
+        Some((name, "")) if !name.is_empty() => Some((name, *texts.get(at + 1)?)),
+        Some((name, value)) if !name.is_empty() => Some((name, value)),
         _ => None,
     })
 }
