@@ -17,6 +17,7 @@
 //! | `remembers=1` | later calls return the first call's output, whatever their input |
 //! | `rejects-other-inputs=1` | a call with other inputs fails |
 //! | `changes-input=once`, `changes-input=always` | the function has an input, which its first call, or every call, changes |
+//! | `changes-input=1,2,3` | the first call leaves these values in the input, in f32 |
 //! | `no-output=1` | the function has no output |
 //! | `random-output=1` | the output differs from call to call |
 //! | `error-occurred=TEXT` | the benchmark prints a failed row of 0.0 ms and exits 0, as IREE did |
@@ -327,10 +328,11 @@ fn call_through(known: &BTreeMap<String, String>, args: &[String], caller: &str)
     }
     for input in inputs {
         let state = match known.get("changes-input").map_or("", String::as_str) {
-            "" => "0",
-            _ if calls == "given" => "0",
-            "always" if is_twice => "2",
-            _ => "1",
+            "" => b"0".to_vec(),
+            _ if calls == "given" => b"0".to_vec(),
+            "always" if is_twice => b"2".to_vec(),
+            "always" | "once" => b"1".to_vec(),
+            values => values.split(',').flat_map(|it| it.parse::<f32>().unwrap().to_le_bytes()).collect(),
         };
         std::fs::write(input.strip_prefix("--output=@").unwrap(), state).unwrap();
     }

@@ -316,15 +316,24 @@ pub fn changed_facts(
     let more = changed.count();
     named.extend((more > 0).then(|| format!("{more} more")));
     named.extend(other_text(base, head));
-    named.extend(new_label(base, head));
+    named.extend(new_or_lost_label(base, head));
     (!named.is_empty()).then(|| Lint::new(LintCode::FactChanged, named.join(", ")))
 }
 
-/// Returns the words of head's labels if base has no label: a program may say there that it did something else.
-fn new_label(base: &Benchmark, head: &Benchmark) -> Option<String> {
-    let words = head.labels.get(LABEL_WORDS).filter(|words| !words.is_empty())?;
-    let is_new = !base.labels.contains_key(LABEL) && !base.labels.contains_key(LABEL_WORDS);
-    is_new.then(|| format!("a new label says `{}`", excerpt(words, 80)))
+/// Returns the words of head's labels if base has no label, and those of base's if head has none: a program may say there that
+/// it did something else, or no longer say what it does.
+fn new_or_lost_label(base: &Benchmark, head: &Benchmark) -> Option<String> {
+    let has_none =
+        |side: &Benchmark| !side.labels.contains_key(LABEL) && !side.labels.contains_key(LABEL_WORDS);
+    let words = |side: &Benchmark| {
+        let words = side.labels.get(LABEL_WORDS).filter(|words| !words.is_empty())?;
+        Some(excerpt(words, 80))
+    };
+    if has_none(base) {
+        words(head).map(|words| format!("a new label says `{words}`"))
+    } else {
+        words(base).filter(|_| has_none(head)).map(|words| format!("the label `{words}` is missing"))
+    }
 }
 
 /// Returns the texts that the processes of the sides print, if they differ and nearly all processes of base print the same.

@@ -76,6 +76,10 @@ fn unusable(value: f64, metric: &Metric) -> Option<Lint> {
     if !value.is_finite() {
         return Some(Lint::new(LintCode::NonFinite, format!("a value is {value}")));
     }
+    if metric.unit == Unit::Nanoseconds && value > 0.0 && value < *plausible(metric).start() {
+        let detail = format!("a time of {value:e} ns is that of an empty loop");
+        return Some(Lint::new(LintCode::ZeroTime, detail));
+    }
     if value > 0.0 && !plausible(metric).contains(&value) {
         return Some(Lint::new(LintCode::Contradictory, format!("a value of {value:e} is not plausible")));
     }

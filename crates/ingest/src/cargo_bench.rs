@@ -124,7 +124,7 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     // The newest benchmark, whose rate may be in the next line.
     let mut newest: Option<Benchmark> = None;
     let mut lints = Vec::new();
-    let (mut above, mut measured) = ("", 0);
+    let (mut above, mut measured, mut is_optimized) = ("", 0, true);
     // The benchmarks of libtest's harness whose target has not printed its last line yet.
     let mut unended: Vec<String> = Vec::new();
     for line in lines(text) {
@@ -135,6 +135,9 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
                         format!("the test framework reports `{}`", line.text.get(..80).unwrap_or(line.text));
                     lints.push(Lint::new(LintCode::TruncatedInput, detail));
                 }
+                // Cargo's line about the build of the profile: `Finished `dev` profile [unoptimized + debuginfo]`.
+                is_optimized &=
+                    !(line.text.trim_start().starts_with("Finished ") && line.text.contains("[unoptimized"));
                 if line.text.starts_with("test result: ") {
                     unended.clear();
                 }
@@ -208,6 +211,8 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
     for benchmark in &mut benchmarks {
         let is_ended = !unended.iter().any(|name| name == benchmark.name.as_str());
         footer(benchmark, is_ended);
+        let build = if is_optimized { "optimized" } else { "unoptimized" };
+        benchmark.labels.insert("cargo-profile".to_owned(), build.to_owned());
     }
     Ok(Run { benchmarks, lints, ..Run::default() })
 }

@@ -15,6 +15,7 @@ use benchgate_core::model::{
 use super::build::{fail, processes, time_unit};
 use super::google_benchmark::counter_metric;
 use super::logs::{is_crash, stated_problem};
+use super::values::{data_file, is_absent, is_identity, is_place, number, plain, settings};
 use super::{LineFault, line_fault};
 
 /// Name and value of a field, as text.
@@ -104,9 +105,8 @@ pub(super) fn state(benchmark: &mut Benchmark, fields: &[Field]) {
         state_quality(benchmark, name, values);
     }
     let mut names: Vec<&str> = Vec::new();
-    for (name, value) in fields.iter().filter(|(name, value)| is_fact(name, value)) {
+    for (name, value) in fields.iter().filter_map(|(name, value)| Some((name, fact(name, value)?))) {
         names.push(name);
-        let value = plain(value);
         // A file can't say itself that a value is measured.
         let value = if value.starts_with(VARIES) { format!("`{value}`") } else { value };
         benchmark.labels.insert(format!("{FIELD}{name}"), value);
@@ -120,11 +120,11 @@ pub(super) fn state(benchmark: &mut Benchmark, fields: &[Field]) {
     }
 }
 
-/// States those fields of an object of which the tool writes none, and whose names say how right the result is or how
-/// much work was done: a wrapper added them. Other fields may be those of a newer version of the tool.
+/// States those fields of an object of which the tool writes none, and which are no numbers, or whose names say how right the
+/// result is or how much work was done: a wrapper added them. Other numbers may be those of a newer version of the tool.
 pub(super) fn state_results(benchmark: &mut Benchmark, others: &BTreeMap<String, Value>, of_file: &[Field]) {
     let mut results = of_file.to_vec();
-    results.extend(of_json(others).into_iter().filter(|(name, _)| is_result(name)));
+    results.extend(of_json(others).into_iter().filter(is_wrappers));
     state(benchmark, &results);
 }
 
@@ -133,8 +133,12 @@ pub(super) fn state_results(benchmark: &mut Benchmark, others: &BTreeMap<String,
 /// # Errors
 /// There are so many that they would be repeated too often.
 pub(super) fn results_of_file(others: &BTreeMap<String, Value>) -> Result<Vec<Field>, LineFault> {
-    let results = of_json(others).into_iter().filter(|(name, _)| is_result(name)).collect();
+    let results = of_json(others).into_iter().filter(is_wrappers).collect();
     shared(results).map_err(|what| line_fault(1, what))
+}
+
+fn is_wrappers((name, value): &Field) -> bool {
+    is_result(name) || number(value).is_none()
 }
 
 /// States whether the tool printed its last line about the benchmark. Some files never contain that line, but a side
@@ -147,7 +151,7 @@ pub(super) fn footer(benchmark: &mut Benchmark, is_printed: bool) {
 /// Returns the facts and failures among the fields that a file states for all of its rows.
 pub(super) fn shared(fields: Vec<Field>) -> Result<Vec<Field>, &'static str> {
     let kept = |(name, value): &Field| {
-        is_fact(name, value)
+        fact(name, value).is_some()
             || is_version(name)
             || failure(name, value).is_some()
             || problem(name, value).is_some()
@@ -438,26 +442,59 @@ const VOLATILE: &str = "timestamp date datetime uuid pid commit branch url user 
     attempt node ip seconds port";
 
 /// Names of fields that count what a tool chose to repeat.
-const REPEATED: &str = "iterations iters rounds samples count n id ids at revision build release";
+const REPEATED: &str = "iterations iters rounds samples count id ids at revision build release run ci job workflow github \
+    gitlab buildkite jenkins circle number no pr pull request change changelist cl patchset head ref refs rev dirty author \
+    snapshot session uptime time compiled built";
 
-/// Returns whether a field states a fact that must be equal on both sides. A field with an unknown name does,
+/// Words in names of fields for the command that was run.
+const COMMAND: &str = "cmd cmdline command argv args arguments line cli flags options run bench benchmark";
+
+/// Values that state how a program was built, or how much of it ran.
+const MODES: &str = "debug release relwithdebinfo minsizerel profile full smoke quick fast";
+
+/// Returns the fact that a field states, which must be equal on both sides. A field with an unknown name states one,
 /// because ignoring it could hide that the sides did different work.
-fn is_fact(name: &str, value: &str) -> bool {
+fn fact(name: &str, value: &str) -> Option<String> {
     let lower = name_words(name);
     let words = words(&lower);
     let any = |known: &str| words.iter().any(|word| is_in(known, word));
     let only = |known: &str| words.iter().all(|word| is_in(known, word));
-    if is_absent(value) || is_commit(name) || any(VOLATILE) || only(REPEATED) || is_place(value) {
-        return false;
+    let last = words.last().copied().unwrap_or_default();
+    if is_absent(value) || is_commit(name) || any(REMARKS) {
+        return None;
+    }
+    if any("cmd cmdline command argv args") && only(COMMAND) {
+        return settings(value);
+    }
+    if let Some(file) = data_file(value) {
+        return Some(file.to_owned());
+    }
+    let is_mode = || is_in(MODES, &value.trim().to_lowercase());
+    if is_mode() && any("build run job mode config configuration type") {
+        return Some(plain(value));
+    }
+    let is_volatile = any(VOLATILE) && !is_in("size length count", last);
+    let is_checksum = Quality::of_name(name) == Some(Quality::Checksum) && lower.trim() != "hash";
+    if is_volatile || only(REPEATED) || is_place(value) || !is_checksum && is_identity(value) {
+        return None;
     }
     if is_version(name) || quality(name, value).is_some() {
-        return false;
+        return None;
     }
-    let Some(number) = number(value) else { return any(VERDICTS) || is_axis(&words) };
-    let has_unit =
-        words.last().is_some_and(|word| time_unit(word).is_some() || is_in("mb mib gb gib kb", word));
-    let is_measured = number.fract() != 0.0 && (has_unit || any("error err diff difference deviation"));
-    is_axis(&words) && !states_rate(name) && !is_measured
+    let is_fact = match number(value) {
+        None => any(VERDICTS) || is_axis(&words),
+        // A solver's limit.
+        Some(_) if words.len() == 2 && words[0] == "max" && is_in("iter iters iterations steps", last) => {
+            true
+        }
+        Some(number) => {
+            let has_unit = time_unit(last).is_some() || is_in("mb mib gb gib kb", last);
+            let is_measured =
+                number.fract() != 0.0 && (has_unit || any("error err diff difference deviation"));
+            is_axis(&words) && !states_rate(name) && !is_measured
+        }
+    };
+    is_fact.then(|| plain(value))
 }
 
 /// Returns whether a field says in words whether a result is right: `accuracy: eager_two_runs_differ`.
@@ -479,33 +516,6 @@ fn is_version(name: &str) -> bool {
 }
 
 const COMPILER: &str = "compiler toolchain cc cxx gcc clang rustc nvcc pgo goexperiment cflags cxxflags ldflags rustflags flags id name";
-
-/// Returns a value as a number, if it is one; `76.1 %` and `0.93±0.01` are too.
-pub(super) fn number(value: &str) -> Option<f64> {
-    let value = value.split('±').next().unwrap_or(value);
-    value.trim().trim_end_matches('%').trim_end().parse().ok().filter(|number: &f64| number.is_finite())
-}
-
-/// Returns a value in one spelling: `8.0` is `8`.
-fn plain(value: &str) -> String {
-    number(value).map_or_else(|| value.trim().to_owned(), |number| number.to_string())
-}
-
-/// Returns whether a value means that there is none.
-fn is_absent(value: &str) -> bool {
-    matches!(value.trim(), "" | "-" | "–" | "null" | "None" | "none" | "n/a" | "N/A")
-}
-
-/// Returns whether a value is a path, an address or a date.
-pub(super) fn is_place(value: &str) -> bool {
-    let value = value.trim();
-    let is_date = value.len() >= 10
-        && value.bytes().take(10).enumerate().all(|(at, byte)| match at {
-            4 | 7 => matches!(byte, b'-' | b'/'),
-            _ => byte.is_ascii_digit(),
-        });
-    is_date || value.contains("://") || ["/", "./", "../", "~/"].iter().any(|start| value.starts_with(start))
-}
 
 /// Words for columns that number or date the rows of one experiment (`run_id`, `git_sha`), or that measure
 /// something else (`memory_mb`, `latency_std`).

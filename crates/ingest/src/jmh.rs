@@ -243,13 +243,15 @@ fn property(word: &str) -> Option<String> {
 /// Returns an agent by the name of its file, without the folder and version: `-javaagent:lib/stub-1.2.jar=x` is
 /// `-javaagent:stub`.
 fn agent(word: &str) -> Option<String> {
-    let (path, _) =
-        word.strip_prefix("-javaagent:").map(|rest| rest.split_once('=').unwrap_or((rest, "")))?;
+    let mut kinds = ["-javaagent:", "-agentlib:", "-agentpath:"].into_iter();
+    let (kind, rest) = kinds.find_map(|kind| Some((kind, word.strip_prefix(kind)?)))?;
+    let path = rest.split_once('=').map_or(rest, |(path, _)| path);
     let file = path.rsplit(['/', '\\']).next()?;
-    let stem = file.strip_suffix(".jar").unwrap_or(file);
+    let stem =
+        [".jar", ".so", ".dll", ".dylib"].iter().find_map(|end| file.strip_suffix(end)).unwrap_or(file);
     let is_version = |at: &usize| stem[at + 1..].starts_with(|c: char| c.is_ascii_digit());
     let end = stem.match_indices('-').map(|(at, _)| at).find(is_version).unwrap_or(stem.len());
-    Some(format!("-javaagent:{}", &stem[..end]))
+    Some(format!("{kind}{}", &stem[..end]))
 }
 
 /// Maximum number of metrics next to the score of one benchmark: more of them are an attack.
@@ -322,6 +324,8 @@ mod tests {
         }
         assert_eq!(agent("-javaagent:/a/b/stub-1.2.3.jar=x=1").as_deref(), Some("-javaagent:stub"));
         assert_eq!(agent("-javaagent:co-agent.jar").as_deref(), Some("-javaagent:co-agent"));
-        assert_eq!(agent("-agentlib:jdwp"), None);
+        assert_eq!(agent("-agentlib:jdwp=transport=x").as_deref(), Some("-agentlib:jdwp"));
+        assert_eq!(agent("-agentpath:/opt/async.so=start").as_deref(), Some("-agentpath:async"));
+        assert_eq!(agent("-Xint"), None);
     }
 }

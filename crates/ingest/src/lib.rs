@@ -28,6 +28,7 @@ mod pytest_benchmark;
 mod read;
 mod text;
 mod torchbench;
+mod values;
 
 use std::borrow::Cow;
 

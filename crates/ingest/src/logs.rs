@@ -115,18 +115,21 @@ const PROBLEMS: &str = "verification failed|verification: failed|validation fail
     verify failed|verification unsuccessful|not verified|mismatch at|mismatch:|golden mismatch|\
     checksum mismatch|result mismatch|output mismatch|wrong answer|check failed|command failed|\
     comparison failed|skipping verification|verification skipped|received sigsegv|caught sigsegv|\
-    signal sigsegv|terminate called|not ok |using fallback path|skipped: no device|\
+    signal sigsegv|terminate called|not ok|using fallback path|skipped: no device|\
     no device available|cuda not available|cuda is not available|unknown command line argument|\
     no function named|ran 0 benchmarks|differs from reference|differs from the reference|\
     differs from expected|nan detected|timed out|illegal value|launch failed|validation error: [|\
     results incorrect|incorrect result|wrong result|wrong output|exceeds tolerance|results differ|\
     outputs differ|do not match|does not match|no gpu found|no device found|falling back to|\
-    fallback to|using cpu|level=error|[fail]|assertion failed|assert failed|cannot open|can't open|\
+    fallback to|fell back to|running eagerly|using cpu|level=error|[error]|status=failed|status: failed|[fail]|assertion failed|assert failed|cannot open|can't open|\
     could not open|failed to open|unable to open|no cuda-capable device|\
     driver version is insufficient|core dumped|segfault|permission denied|connection refused|\
     tolerance exceeded|mismatched elements|quota exceeded|deadline exceeded|license expired|no benchmarks matched|\
     failed to match any benchmarks|0 items processed|processed 0 items|processed 0 images|\
     processed 0 samples|not implemented|unimplemented|aborting|did not converge|nan encountered|\
+    overflow encountered|loss is nan|not converged|hash mismatch|gpu unavailable|unhandled exception|internal compiler error|\
+    compilation failed|failed to compile|undefined symbol|dlopen failed|keyboardinterrupt|timeouterror|notimplementederror|\
+    runtimeerror|stack smashing|check skipped|disk full|no space left|tests failed|\
     invalid value encountered|running on cpu|command not found|: not found|no such file or directory";
 
 /// Words, in lower case, that begin a message about an error: at the start of a line or after the name of a program or
@@ -134,7 +137,7 @@ const PROBLEMS: &str = "verification failed|verification: failed|validation fail
 const MESSAGES: [&str; 5] = ["error: ", "fatal: ", "fatal error: ", "fail: ", "usage: "];
 
 /// Words that mark a line of a log as an error, if they are written like this.
-const MARKS: [&str; 6] = ["ERROR", "FATAL", "MISMATCH", "FAILED", "panicked", "Error:"];
+const MARKS: [&str; 7] = ["ERROR", "FATAL", "CRITICAL", "MISMATCH", "FAILED", "panicked", "Error:"];
 
 /// Words that command runners print before the exit code of a command.
 const EXITS: [&str; 6] = [

@@ -13,6 +13,7 @@ use super::build::{carried, fail, own_metric, summary, testbed};
 use super::facts::{self, Field};
 use super::join::ByName;
 use super::json::parse;
+use super::values::number;
 use super::{LineFault, line_fault};
 
 /// Largest error of a printed number, as a share.
@@ -219,13 +220,12 @@ fn benchmark(entry: &str, state: &State, devices: &HashMap<i64, &str>) -> Benchm
     }
     let own = state.summaries.0.iter().filter(|summary| !summary.tag.starts_with("nv/"));
     let own = own.filter_map(|summary| Some((summary.tag.clone(), summary.value()?)));
-    let is_number =
-        |(name, value): &Field| Quality::of_name(name).is_none() && facts::number(value).is_some();
+    let is_number = |(name, value): &Field| Quality::of_name(name).is_none() && number(value).is_some();
     let (numbers, fields): (Vec<Field>, Vec<Field>) = own.partition(is_number);
     facts::state(&mut benchmark, &fields);
     // The user's own numbers are mostly measurements.
     for (name, value) in numbers {
-        facts::state_quality(&mut benchmark, &name, facts::number(&value).into_iter().collect());
+        facts::state_quality(&mut benchmark, &name, number(&value).into_iter().collect());
     }
     benchmark
 }

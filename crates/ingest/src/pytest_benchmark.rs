@@ -85,6 +85,8 @@ impl PytestMachine {
         let facts = [
             ("cpu", brand.map(str::to_owned)),
             ("cpus", self.cpu_count().map(|count| count.to_string())),
+            ("l2-cache", self.cpu("l2_cache_size").map(ToString::to_string)),
+            ("l3-cache", self.cpu("l3_cache_size").map(ToString::to_string)),
             ("arch", self.machine.clone()),
             ("os", self.system.clone()),
             ("kernel", self.release.clone()),

@@ -64,6 +64,7 @@ enum TorchbenchMetric {
     Many(Vec<Option<f64>>),
     One(f64),
     Text(String),
+    Flag(bool),
     /// A NaN is read as null.
     Null(()),
     Other(IgnoredAny),
@@ -232,6 +233,10 @@ fn add_metrics(benchmark: &mut Benchmark, line: &TorchbenchLine) {
                 values.iter().map(|value| value.unwrap_or(f64::NAN)).collect()
             }
             Some(TorchbenchMetric::One(value)) => vec![*value],
+            Some(TorchbenchMetric::Flag(flag)) => {
+                said_in_words.push((name.to_owned(), flag.to_string()));
+                continue;
+            }
             Some(
                 other @ (TorchbenchMetric::Text(_) | TorchbenchMetric::Null(()) | TorchbenchMetric::Other(_)),
             ) => {
@@ -280,7 +285,7 @@ fn add_metrics(benchmark: &mut Benchmark, line: &TorchbenchLine) {
         processes(benchmark, metric, if timed { 1e9 / iterations } else { 1.0 }, vec![values]);
     }
     facts::state(benchmark, &said_in_words);
-    facts::state_results(benchmark, &line.others, &[]);
+    facts::state(benchmark, &facts::of_json(&line.others));
 }
 
 fn without_warmup(benchmark: &mut Benchmark, mut values: Vec<f64>, warmup: usize, main: bool) -> Vec<f64> {

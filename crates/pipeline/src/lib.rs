@@ -6,9 +6,11 @@
 
 mod argv;
 mod backends;
+mod between_sides;
 mod bundle;
 mod cache;
 mod calibration;
+mod calling_module;
 mod candidates;
 mod code;
 mod commands;

@@ -97,6 +97,38 @@ fn other(
     Ok(Some((is_float(dtype), InputArg::File(file))))
 }
 
+/// Writes the bytes that a call left in an input to a file of the input's format, or as they are if that is unknown.
+pub(super) fn left_in(
+    input: &InputArg,
+    contents: &Path,
+    folder: &Path,
+    number: u32,
+) -> Result<TensorFile, PipelineError> {
+    let read = |path: &Path| fs::read(path).map_err(PipelineError::io("read", path));
+    let unknown = || (Some(String::new()), Vec::new());
+    let (raw, header) = match input {
+        InputArg::File(file) => {
+            let mut bytes = read(&file.path)?;
+            let elements = file.read(&bytes).map(|tensor| tensor.len() * tensor.dtype().size());
+            elements.map_or_else(
+                |_| unknown(),
+                |elements| {
+                    bytes.truncate(bytes.len().saturating_sub(elements));
+                    (file.raw.clone(), bytes)
+                },
+            )
+        }
+        InputArg::Literal(text) => {
+            literal_elements(text).map_or_else(unknown, |(raw, ..)| (Some(raw.to_owned()), Vec::new()))
+        }
+    };
+    let mut file = TensorFile { path: folder.to_owned(), raw };
+    file.path.push(format!("left{number}.{}", file.ending()));
+    fs::write(&file.path, [header, read(contents)?].concat())
+        .map_err(PipelineError::io("write", &file.path))?;
+    Ok(file)
+}
+
 /// Returns another number for an argument that is not a tensor, and whether it is a floating-point number.
 fn other_number(text: &str, values: OtherValues) -> Option<(bool, String)> {
     if values == OtherValues::Reordered {

@@ -24,13 +24,14 @@ use benchgate_toolchain::{Environment, Installed};
 
 use super::argv::{CompileSpec, Execution};
 use super::cache::{KeyBuilder, aside};
+use super::calling_module::NoCaller;
 use super::candidates::Measurable;
 use super::compile::{self, CompileJob};
 use super::export::{self, ExportJob};
 use super::flags::{self, Named};
 use super::host::Host;
 use super::interpreters::Exporters;
-use super::later_calls::{self, NoCaller};
+use super::later_calls;
 use super::plan::PlannedBenchmark;
 use super::stage::{Compiled, Prepared, PreparedSource, StageError, StageFailure, Staged, ended};
 use super::targets::{self, Presence};

@@ -31,7 +31,7 @@ use super::prepare::{build, check};
 use super::slots::{Memo, Slots, processors};
 use super::stage::Prepared;
 use super::trace::Sources;
-use super::{PipelineError, host, verify};
+use super::{PipelineError, between_sides, host};
 
 #[derive(Debug, Clone, Default)]
 pub struct Options {
@@ -330,7 +330,7 @@ impl<'a> PreparedRun<'a> {
         };
         let mut sides = self.each(host, stages, true).await?;
         super::export::note_heads_files(host, &mut sides).await;
-        verify::compare_sides(&mut sides)?;
+        between_sides::compare_sides(&mut sides)?;
         if let Some(ir) = &host.ir {
             host.progress.on(Event::Note(&format!("the IR of every phase is in {}", ir.display())));
         }

@@ -223,6 +223,8 @@ pub(super) struct Outputs {
     pub(super) files: Vec<TensorFile>,
     /// The outputs of a first call with other inputs, in the same folder; empty if there was none.
     pub(super) with_others: Vec<TensorFile>,
+    /// What the first call left in the inputs that it changed.
+    pub(super) left: Vec<TensorFile>,
     /// The outputs of the same computation in fp64, if the exporter has them.
     pub(super) exact: Vec<TensorFile>,
     /// Digest of the data with which the function was called.

@@ -1,5 +1,4 @@
-//! Compares the module's outputs with the reference before anything is timed, and head's outputs with base's once both
-//! sides have computed theirs.
+//! Compares the module's outputs with the reference before anything is timed.
 
 use std::ffi::OsString;
 use std::fs;
@@ -7,11 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use benchgate_config::{ParameterSource, Parameters};
-use benchgate_core::model::{
-    Lint, LintCode, OutputCheck, SideName, Stage, Verification, VerifyCode, counted,
-};
-use benchgate_core::numerics::{self, ParameterFill, Tensor, TensorFile, lacks_npy};
+use benchgate_core::model::{Stage, Verification, VerifyCode, counted};
+use benchgate_core::numerics::{self, Tensor, TensorFile, lacks_npy};
 use benchgate_core::record::{StageRecord, StageStatus};
 use benchgate_host::files::Scratch;
 use benchgate_host::process::{Command, Exit, Finished, Opened};
@@ -19,7 +15,6 @@ use benchgate_toolchain::Installed;
 
 use super::argv::{Execution, InputArg};
 use super::cache::{Digests, KeyBuilder};
-use super::candidates::PreparedSide;
 use super::compile::{failure, printed_error};
 use super::host::Host;
 use super::later_calls::{self, LaterCalls};
@@ -195,7 +190,7 @@ pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<Verif
             Some([alone, _]) if stateful.is_none() => alone.clone(),
             _ => Vec::new(),
         };
-        Some(keep(&host.digests, folder, [outputs, with_others], source).await?)
+        Some(keep(&host.digests, folder, [outputs, with_others, later.left], source).await?)
     } else {
         None
     };
@@ -387,7 +382,7 @@ fn compare(
 pub(super) async fn keep(
     digests: &Digests,
     folder: Scratch,
-    [files, with_others]: [Vec<TensorFile>; 2],
+    [files, with_others, left]: [Vec<TensorFile>; 3],
     source: &PreparedSource,
 ) -> Result<Outputs, PipelineError> {
     let inputs = add_inputs(KeyBuilder::new("inputs"), &source.inputs, digests).await?.finish();
@@ -400,7 +395,7 @@ pub(super) async fn keep(
     let answer = (!source.expected.is_empty()).then(|| answer.finish());
     let exact = source.expected64.clone();
     let (folder, question) = (Arc::new(folder), question.finish());
-    Ok(Outputs { _folder: folder, files, with_others, exact, inputs, question, answer })
+    Ok(Outputs { _folder: folder, files, with_others, left, exact, inputs, question, answer })
 }
 
 /// Adds the arguments of a function to a key: by content, not by name.
@@ -452,118 +447,6 @@ pub(super) fn tensors(files: &[TensorFile]) -> Staged<Vec<Tensor>> {
         Ok(file.read(&bytes).map_err(not_tensor)?)
     };
     files.iter().map(read).collect()
-}
-
-/// Returns whether both calls had the same task: the same program and data, or the same reference and data.
-/// If the model was changed, different numbers are not the compiler's fault.
-fn same_model(a: &Outputs, b: &Outputs) -> bool {
-    a.question == b.question || (a.answer.is_some() && a.answer == b.answer)
-}
-
-/// Compares every benchmark of head with base's under head's tolerances, and then releases the files.
-pub(super) fn compare_sides(sides: &mut [PreparedSide<'_>]) -> Result<(), PipelineError> {
-    let [first, second] = sides else { return Ok(()) };
-    let (base, head) = if first.input.name == SideName::Base { (first, second) } else { (second, first) };
-    for prepared in &mut head.benchmarks {
-        let Some(partner) = base.benchmarks.iter_mut().find(|partner| partner.name() == prepared.name())
-        else {
-            continue;
-        };
-        // If both sides execute the same bytes, a difference is not caused by the change, so no comparison is
-        // needed. Without a reference it is made anyway, because nothing else would verify the outputs.
-        let identical = prepared.artifact.is_some() && prepared.artifact == partner.artifact;
-        let both = partner.calls.outputs.take().zip(prepared.calls.outputs.take());
-        let Some((base_outputs, head_outputs)) = both else { continue };
-        if let Some(why) = partner.calls.incomparable {
-            let is_unreferenced = |found: &Verification| found.code.has_no_reference();
-            if !identical && prepared.verification.as_ref().is_some_and(is_unreferenced) {
-                let why = format!("base's outputs can't be compared with head's: {why}");
-                prepared.lints.push(Lint::new(LintCode::VacuousReference, why));
-            }
-            continue;
-        }
-        let other_values = [partner.calls.other_values, prepared.calls.other_values];
-        if other_values[0].is_some() && other_values[0] != other_values[1] {
-            let why = "base and head don't accept the same other inputs, so benchgate could not check whether head keeps \
-                state between calls";
-            prepared.lints.push(Lint::new(LintCode::Stateful, why));
-        }
-        let Some(verification) = prepared.verification.as_mut() else { continue };
-        // Outputs of different inputs can't be compared at all.
-        let needs_no_base = identical && !verification.code.has_no_reference();
-        if needs_no_base || head_outputs.inputs != base_outputs.inputs {
-            continue;
-        }
-        // Both files were read as tensors before, so if one can't be read now, it is damaged.
-        let read = |files: &[TensorFile]| {
-            tensors(files).map_err(|error| match error {
-                StageError::Run(error) => error,
-                StageError::Benchmark(failure) => {
-                    let path = files.first().map_or(Path::new(""), |file| &file.path);
-                    PipelineError::io("read back", path)(std::io::Error::other(failure.why))
-                }
-            })
-        };
-        verification.model_changed = !same_model(&head_outputs, &base_outputs);
-        if let Some(why) = prepared.calls.incomparable {
-            if !identical {
-                let why = format!("head's outputs can't be compared with base's: {why}");
-                verification.against_base =
-                    vec![OutputCheck { index: 0, code: VerifyCode::Fail, divergence: None, why: Some(why) }];
-            }
-            continue;
-        }
-        // If the model is the same, only the reference decides, and a difference from base's outputs is only
-        // a finding.
-        let exact = if verification.model_changed { read(&base_outputs.exact)? } else { Vec::new() };
-        let (base, head) = (read(&base_outputs.files)?, read(&head_outputs.files)?);
-        let tolerances = prepared.planned.tolerances();
-        verification.against_base = numerics::against_base(&head, &base, &exact, &tolerances);
-        let is_unreferenced = verification.code.has_no_reference() && verification.outputs.is_empty();
-        let nothing = || base.is_empty() && head.is_empty() && !identical;
-        let made_of_zeros =
-            |weights: &Parameters| weights.source == ParameterSource::Made(ParameterFill::Zeros);
-        let parameters = &partner.planned.model.parameters;
-        let zeros = || verification.model_changed && parameters.iter().any(made_of_zeros);
-        let vacuous = numerics::vacuous_base(&base, &tolerances).or_else(|| {
-            let why = match nothing() {
-                true => "the function returns nothing, so its work can't be verified",
-                false if zeros() => {
-                    "the model changed, and weights of `zeros()` hide every change next to them"
-                }
-                false => return None,
-            };
-            Some(why.to_owned())
-        });
-        if is_unreferenced && let Some(why) = vacuous {
-            prepared.lints.push(Lint::new(LintCode::VacuousReference, why));
-        }
-        let others = [&head_outputs.with_others, &base_outputs.with_others];
-        if !identical && other_values[0] == other_values[1] && others.iter().all(|files| !files.is_empty()) {
-            let [head, others] = [read(others[0])?, read(others[1])?];
-            let checks = &verification.against_base;
-            let wrong = numerics::with_other_inputs(&head, &others, &base, checks, &tolerances);
-            add_wrong(verification, wrong);
-        }
-    }
-    Ok(())
-}
-
-/// Adds the outputs that differ from base's when both are called with other inputs. A reference only covers
-/// the given inputs, so agreement with it doesn't excuse this difference. If the model changed and its
-/// outputs differ for the given inputs too, nothing is added.
-fn add_wrong(verification: &mut Verification, wrong: Vec<OutputCheck>) {
-    let is_same_model = verification.code == VerifyCode::Pass && !verification.model_changed;
-    for found in wrong {
-        let Some(check) = verification.against_base.get_mut(found.index) else { continue };
-        if is_same_model {
-            verification.code = VerifyCode::Fail;
-            verification.why.clone_from(&found.why);
-        }
-        if is_same_model || check.code == VerifyCode::Pass {
-            *check = found;
-        }
-    }
 }
 
 #[cfg(test)]

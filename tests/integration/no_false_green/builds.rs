@@ -157,6 +157,19 @@ fn a_head_that_is_built_from_a_file_that_no_commit_contains_is_never_green() {
     is_accepted("data that both sides read", &change.strictly());
 }
 
+#[test]
+fn a_head_with_settings_above_its_clone_is_never_green() {
+    let read = "[ ! -e ../local.mk ] || cat ../local.mk >&2";
+    let of_build = change(&format!("{read}; cp bench.sh $1/bench"));
+    let of_processes = Change::new(&format!("{read}; rows"), CONFIG);
+    for (case, change) in [("build", of_build), ("processes", of_processes)] {
+        is_accepted("no such file", &change.strictly());
+        std::fs::write(change.0.work().with_file_name("local.mk"), "FLAGS = -O3").unwrap();
+        let found = "local.mk`, a file above the clone, and base's look for it in vain";
+        is_refused(case, &change.strictly(), found);
+    }
+}
+
 /// A repository in which git ignores these files, and whose base runs this.
 fn ignoring(ignored: &str, run: &str) -> Change {
     let change = Change::empty();

@@ -59,6 +59,63 @@ fn no_context_of_google_benchmark_that_differs_is_green() {
     none_is_green("Google Benchmark's context", &file, &edits);
 }
 
+/// A file of Google Benchmark whose context states this, and whose times vary with the seed.
+fn in_context(key: &str, value: &str, seed: u32) -> String {
+    let row = |at: u32| {
+        let time = 100.0 + 0.01 * f64::from((at * 7 + seed) % 11);
+        serde_json::json!({"name": "BM", "run_name": "BM", "run_type": "iteration", "repetitions": 12, "repetition_index": at,
+            "iterations": 1000, "real_time": time, "cpu_time": time, "time_unit": "us"})
+    };
+    let rows: Vec<_> = (0..12).map(row).collect();
+    let mut file = serde_json::json!({"context": {"num_cpus": 2}, "benchmarks": rows});
+    file["context"][key] = value.into();
+    file.to_string()
+}
+
+#[test]
+fn no_command_data_or_mode_in_a_context_that_differs_is_green() {
+    for (key, base, head) in [
+        ("cmdline", "./bench --batch=32", "./bench --batch=1"),
+        ("argv", "[\"./bench\",\"--batch=32\"]", "[\"./bench\", \"--batch=1\"]"),
+        ("model_path", "/m/llama-70b.gguf", "/m/llama-1b.gguf"),
+        ("input", "/data/big.npy", "/data/small.npy"),
+        ("build", "debug", "release"),
+        ("run", "full", "smoke"),
+        ("note", "ok", "fell back to CPU"),
+        ("max_iter", "100", "50"),
+        ("N", "1000", "500"),
+        ("file_size", "1000000", "1000"),
+        ("checksum", "0011aabbccdd", "0011aabbccde"),
+    ] {
+        let outcome = compared(&in_context(key, base, 0), &in_context(key, head, 3));
+        assert_eq!(outcome.code, Some(11), "{key} {base} {head}: {}", outcome.said());
+    }
+}
+
+#[test]
+fn a_context_that_tells_runs_or_revisions_apart_changes_nothing() {
+    for (key, base, head) in [
+        (
+            "GITHUB_SHA",
+            "0123456789abcdef0123456789abcdef01234567",
+            "fedcba9876543210fedcba9876543210fedcba98",
+        ),
+        ("GITHUB_RUN_ID", "123", "124"),
+        ("ref", "refs/heads/main", "refs/pull/3/merge"),
+        ("PR", "12", "13"),
+        ("tag", "nightly-20261129", "nightly-20261130"),
+        ("describe", "v1-3-gabcdef1", "v1-4-gdefabc2-dirty"),
+        ("dirty", "false", "true"),
+        ("build_time", "12:00", "13:00"),
+        ("compiled", "Nov 29 2026", "Nov 30 2026"),
+        ("cmdline", "./base/bench --benchmark_out=a.json", "./head/bench --benchmark_out=b.json"),
+        ("output", "/tmp/a/out.bin", "/tmp/b/out.bin"),
+    ] {
+        let outcome = compared(&in_context(key, base, 0), &in_context(key, head, 3));
+        assert_eq!(outcome.code, Some(0), "{key} {base} {head}: {}", outcome.said());
+    }
+}
+
 #[test]
 fn no_word_about_a_result_that_differs_is_green() {
     let csv = "model,device,time,accuracy\nm,cpu,1.0002,pass\nm,cpu,1.0003,pass\nm,cpu,1.0001,pass\n";

@@ -473,6 +473,20 @@ fn a_waiver_of_the_latency_does_not_cover_other_work_or_kept_state() {
 }
 
 #[test]
+fn a_head_that_leaves_other_values_in_its_input_is_never_green() {
+    for (left, code) in [("1,2,3", 0), ("1,2,3.0000001", 0), ("1,2,4", 11)] {
+        let (suite, repository) = repository();
+        suite.source("a", &["latency-us=1000", "changes-input=1,2,3"]);
+        policy_on_main(&suite, &repository, "");
+        suite.source("a", &["latency-us=500", "revision=2", &format!("changes-input={left}")]);
+        let outcome = gate_main(&suite, &[]).expect_code(code);
+        let is_found =
+            outcome.stdout.contains("head's first call leaves other values in input 0 than base's");
+        assert_eq!(is_found, code != 0, "{left}: {}", outcome.said());
+    }
+}
+
+#[test]
 fn a_number_of_repeated_dispatches_is_that_of_the_base() {
     let (_, outcome) = gated(|suite| {
         suite.source("a", &["latency-us=5000"]);

@@ -235,6 +235,19 @@ fn no_label_whose_numbers_head_changed_is_green() {
         ["acc 0.90/0.91", "acc 0.40/0.41"],
         ["err<1e-6", "err<1e-1"],
         ["hits 100 misses 0", "hits 0 misses 100"],
+        ["64k tokens", "32k tokens"],
+        ["100MB", "50MB"],
+        ["8.6 GFLOP", "4.3 GFLOP"],
+        ["16 kHz", "8 kHz"],
+        ["llama-7b", "llama-1b"],
+        ["mobilenet_v2_1.0_224", "mobilenet_v2_0.35_96"],
+        ["1080p", "720p"],
+        ["sm_80", "sm_90"],
+        ["#1024", "#512"],
+        ["file_1024.bin", "file_512.bin"],
+        ["sparsity 50%", "sparsity 10%"],
+        ["html (22.31 %)", "html (41.31 %)"],
+        ["fp32", ""],
     ] {
         let world = World::new();
         for (offset, (side, label)) in

@@ -273,14 +273,14 @@ lint_codes! {
         "The benchmark works, but the suite expects it to fail.",
         "The benchmark was fixed: remove its `[[expect]]`.";
     WorkloadChanged "workload-changed" Inconclusive Benchmark,
-        "The two sides were measured with different inputs, devices or runtime settings, so they did different work.",
-        "Change inputs, devices and runtime flags in a separate commit and accept that commit with a waiver, \
-        or rename the model or target. Later changes are then compared with the new settings.";
+        "The two sides may have done different work: their inputs, settings, devices or other files differ.",
+        "Change these in a separate commit and accept that commit with a waiver, or rename the benchmark. Later changes \
+        are then compared with the new ones.";
     FactChanged "fact-changed" NotGreen Benchmark,
-        "A number of unknown meaning, or the text of a command, is the same in all of base's results and another one in all of head's, \
-        or only head has a label. It may state that head did something else or that its result is wrong.",
-        "If head is right and it is a number, name the metric in base's policy, `[gate.metric.NAME]`: with `better = \"lower\"` or `\"higher\"` it is \
-        judged, with `fatal = false` it is only reported. A waiver accepts one change.";
+        "Head's results state something else than all of base's: another number of unknown meaning, another printed text, \
+        or another label. Head may have done something else, or its result may be wrong.",
+        "If head is right, a waiver accepts this change. For a number that may change again, name the metric in base's policy: \
+        `[gate.metric.NAME]` with `better = \"lower\"` or `\"higher\"` judges it, and with `fatal = false` it is only reported.";
     ScriptChanged "script-changed" Note,
         "A source file that the command names differs from base's. It may be the program itself, or a file that controls how the program is measured.",
         "Review the change: it must measure the same work. If it is the program, refer to it through `{build}`.";

@@ -180,12 +180,12 @@ const SETTINGS: &str =
     "scale size threshold tolerance tol bound bounds limit mode type function weight length seed";
 /// Words in the names of numbers that tell runs and builds apart.
 const IDENTITIES: &str = "run ci build version v revision rev commit git sha seed pid id number date day timestamp job port gpu cpu cuda \
-    hip rocm vulkan gcc clang llvm iree torch python driver compiled device index core thread worker lane host ptr addr address iter iters iterations repeat repeats repetitions reps rounds samples warmup";
+    hip rocm vulkan gcc clang llvm iree torch python driver device index core thread worker lane host ptr addr address iter iters iterations repeat repeats repetitions reps rounds samples warmup";
 /// Words for what a machine reads, or what is computed from times.
 const READINGS: &str =
     "ipc cpi temp util utilization occupancy load freq frequency mhz ghz hz eff efficiency";
 /// Words for what a compiler chooses, also the memory that its code needs.
-const CHOICES: &str = "tile tiles tiling split splitk tactic unroll unrolled vgpr sgpr regs registers vgprs sgprs smem lds grid warps waves stages vec vector vlen lmul heap used";
+const CHOICES: &str = "tile tiles tiling split splitk tactic unroll unrolled vgpr sgpr regs registers vgprs sgprs smem lds grid warps waves stages vec vector vlen lmul heap allocated dispatch dispatches";
 const UNITS: &str = "ps ns us ms s sec secs second seconds kb mb gb kib mib gib bytes";
 
 impl Quality {

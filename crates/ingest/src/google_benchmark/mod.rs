@@ -4,6 +4,7 @@ mod console;
 mod counters;
 mod csv;
 mod json;
+mod label_text;
 mod labels;
 mod pieces;
 mod rows;

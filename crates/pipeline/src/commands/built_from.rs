@@ -33,6 +33,7 @@ impl BuiltFrom<'_> {
         }
         let mut found = self.of_builds(bases).await;
         found.extend(self.runs_uncommitted(bases).unwrap_or_else(Some));
+        found.extend(self.above_the_clone("processes", &self.base.1.opened, &self.head.1.opened));
         found
     }
 
@@ -52,6 +53,7 @@ impl BuiltFrom<'_> {
             found.extend(self.reuses(by_base, by_head, bases).await);
         }
         found.extend(self.uncommitted(by_base, by_head).unwrap_or_else(Some));
+        found.extend(self.above_the_clone("build", by_base, by_head));
         found.extend(self.other_data());
         found
     }
@@ -194,6 +196,27 @@ impl BuiltFrom<'_> {
             let code = if is_sought { LintCode::WorkloadChanged } else { LintCode::ScriptChanged };
             Lint::new(code, format!("head's build reads `{}`, which no commit contains", shown(name)))
         }))
+    }
+
+    /// The finding that head's build or processes read a file in a folder above the clone, such as the settings of a
+    /// workspace (`../.cargo/config.toml`), and that base's look for it in vain above the checkout.
+    fn above_the_clone(&self, what: &str, by_base: &Opened, by_head: &Opened) -> Option<Lint> {
+        let [base, head] = [self.base.0, self.head.0].map(|side| &side.sources[1]);
+        let is_missed = |path: &&PathBuf| {
+            let mut levels = head.ancestors().zip(base.ancestors()).skip(1);
+            levels.any(|(above_head, above_base)| {
+                let name = path.strip_prefix(above_head).ok();
+                let missed = name.map(|name| above_base.join(name));
+                missed.is_some_and(|path| by_base.read.contains(&path) && !by_base.used.contains(&path))
+            })
+        };
+        let is_above = |path: &&PathBuf| !path.starts_with(head) && !self.host.sources.is_own(path);
+        let mut used = by_head.used.iter().filter(|path| !by_base.used.contains(*path));
+        let path = used.find(|path| is_above(path) && is_missed(path))?;
+        let path = shown(&path.to_string_lossy());
+        other_work(format!(
+            "head's {what} read `{path}`, a file above the clone, and base's look for it in vain"
+        ))
     }
 
     /// The finding that head's processes use a file of the working tree that git does not track and that is older than
