@@ -111,14 +111,14 @@ pub fn expand(names: &[String]) -> Result<Vec<Input>, CliError> {
 pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<LoadedRun, CliError> {
     refuse_repeated(inputs)?;
     let mut joiner = Joiner::new();
-    let mut notes = Vec::new();
+    let (mut notes, mut files) = (Vec::new(), Vec::new());
     let mut first: Option<Run> = None;
     let mut session: Option<SessionOfFiles> = None;
     let (mut joined, mut sessions, mut unknown) = (0, Vec::new(), Vec::new());
     let (mut extensions, mut families) = (HashSet::new(), Numbered::default());
-    let mut files = Vec::new();
+    let paths: HashSet<&str> = inputs.iter().map(|input| input.path.as_str()).collect();
     for input in inputs {
-        let is_marked = inputs.len() > 1 && numbered::is_of_failed_run(&input.path);
+        let is_marked = inputs.len() > 1 && numbered::is_no_result(&input.path, &paths);
         let Some(mut run) = (if is_marked { None } else { load_one(input, format)? }) else {
             unknown.push(&input.path);
             continue;
@@ -177,9 +177,8 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<LoadedRun, 
     }
     for path in &unknown {
         let bytes = read_contents(path)?;
-        if numbered::is_log(path) && !numbered::is_of_failed_run(path) {
-            let stated = ingest::logged_problems(&String::from_utf8_lossy(&bytes));
-            run.lints.extend(stated);
+        if numbered::is_log_of_result(path, &paths) {
+            run.lints.extend(ingest::logged_problems(&String::from_utf8_lossy(&bytes)));
         }
         if families.contains(path) || may_be_result(Path::new(path), ingest::content(&bytes), &extensions) {
             return Err(unreadable(&ingest::unrecognised(&bytes, path)));

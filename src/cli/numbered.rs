@@ -86,6 +86,22 @@ pub fn is_of_failed_run(path: &str) -> bool {
     path.rsplit_once('.').is_some_and(|(_, extension)| extension.eq_ignore_ascii_case("failed"))
 }
 
+/// Returns whether a file is not read as a result, although its content may be one: it says that its run failed, or it is the
+/// printed text of a run that also wrote a file (`1.txt` next to `1.json`), whose results would count twice.
+pub fn is_no_result(path: &str, all: &HashSet<&str>) -> bool {
+    is_of_failed_run(path) || is_text_of_result(path, all)
+}
+
+/// Returns whether a file is the log of a run that left a result.
+pub fn is_log_of_result(path: &str, all: &HashSet<&str>) -> bool {
+    !is_of_failed_run(path) && (is_log(path) || is_text_of_result(path, all))
+}
+
+fn is_text_of_result(path: &str, all: &HashSet<&str>) -> bool {
+    let stem = ["txt", "log", "out"].iter().find_map(|end| path.strip_suffix(end)?.strip_suffix('.'));
+    stem.is_some_and(|stem| all.contains(format!("{stem}.json").as_str()))
+}
+
 /// Returns the log of a run that seems to have left no result, such as `head/05.log` or `head/05/stderr.log` next to
 /// the results of other runs: its number is that of no result, and it lies among or directly after those that are.
 pub fn of_lost_run<'a>(results: &[String], others: &[&'a str]) -> Option<&'a str> {

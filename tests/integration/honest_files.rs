@@ -399,3 +399,95 @@ fn a_file_of_summaries_is_said_once_to_have_no_repetitions() {
     let found = lints.iter().filter(|lint| lint["code"] == "aggregates-only").count();
     assert_eq!(found, 1, "{lints:#?}");
 }
+
+/// Labels, counters and scores that differ from process to process of one program, by the number of a file.
+fn varying(of: &str, file: u32) -> Value {
+    let rare = |chance: u32| (file * 7919 % 1009) % 100 < chance;
+    let tail = f64::from(file * 104_729 % 997) / 997.0;
+    match of {
+        "path" => json!({"label": if rare(8) { "slow path" } else { "fast path" }}),
+        "state" => json!({"label": if rare(12) { "max iterations reached" } else { "converged" }}),
+        "checksum" => json!({"label": format!("crc={:08x}", file.wrapping_mul(2_654_435_761))}),
+        "place" => json!({"label": format!("pid {} tmp=/tmp/x{file}", 4000 + file)}),
+        "rare label" => json!({"label": if rare(4) { "preempted" } else { "" }}),
+        "count" => json!({"label": format!("errors: {}", u32::from(rare(30)))}),
+        "amount" => json!({"rows": 1000 + u32::from(rare(8))}),
+        "loss" => json!({"loss": (2.5 * tail).exp()}),
+        "accuracy" => json!({"accuracy": f64::from(u8::from(!rare(6)))}),
+        "nan" => json!({"nan_count": u32::from(rare(8))}),
+        other => panic!("{other}"),
+    }
+}
+
+/// A fact is compared with what varies at base: one process of 24 with another label is chance.
+#[test]
+fn labels_and_scores_that_vary_from_process_to_process_are_no_difference() {
+    let cases =
+        ["path", "state", "checksum", "place", "rare label", "count", "amount", "loss", "accuracy", "nan"];
+    for of in cases {
+        let world = World::new();
+        write(&world, |_, file| google_benchmark(file, 100.0, &json!({}), |_| varying(of, file)));
+        compare(&world).expect_code(0);
+    }
+    for (base, head) in [("path", "state"), ("rare label", "path"), ("path", "rare label")] {
+        let world = World::new();
+        write(&world, |side, file| {
+            google_benchmark(file, 100.0, &json!({}), |_| {
+                varying(if side == "base" { base } else { head }, file)
+            })
+        });
+        compare(&world).expect_code(11);
+    }
+    // A third of head's processes is more than chance explains.
+    let world = World::new();
+    let word =
+        |side: &str, file: u32| if side == "head" && file % 3 == 0 { "cpu fallback" } else { "fast path" };
+    write(&world, |side, file| {
+        google_benchmark(file, 100.0, &json!({}), |_| json!({"label": word(side, file)}))
+    });
+    let outcome = compare(&world).expect_code(11);
+    assert!(
+        outcome.stdout.contains("fast path") && outcome.stdout.contains("cpu fallback"),
+        "{}",
+        outcome.said()
+    );
+}
+
+/// A user's counter may have the name of a metric that benchgate defines.
+#[test]
+fn counters_with_the_names_of_other_metrics_are_read_back() {
+    let world = World::new();
+    let counters = json!({"instructions": 1000.5, "latency": 0.5, "occupancy": 0.25, "vmfb-size": 12});
+    write(&world, |_, file| google_benchmark(file, 100.0, &json!({}), |_| counters.clone()));
+    compare(&world).expect_code(0);
+    world.run(["report", "base-00.json"]).expect_code(0);
+    world.run(["convert", "base-00.json", "run.json", "--to", "run-json"]).expect_code(0);
+    world.run(["report", "run.json"]).expect_code(0);
+}
+
+/// `./bench --benchmark_out=1.json > 1.txt` leaves two files with one result.
+#[test]
+fn the_printed_text_of_a_run_next_to_its_file_is_its_log() {
+    let world = World::new();
+    let table = "-----\nBenchmark  Time  CPU  Iterations\n-----\nBM_a  100 ns  100 ns  10\n";
+    for number in 0..FILES {
+        for (side, shift) in [("a", 0), ("b", 100)] {
+            let file = google_benchmark(number + shift, 100.0, &json!({}), nothing);
+            world.write(&format!("{side}/{number}.json"), file);
+            world.write(&format!("{side}/{number}.txt"), table);
+        }
+    }
+    let outcome = world.run(["compare", "a", "b"]).expect_code(0);
+    assert!(outcome.stdout.contains("24 files, each read as one session"), "{}", outcome.said());
+    world.write("b/7.txt", format!("{table}verification failed\n"));
+    world.run(["compare", "a", "b"]).expect_code(11);
+}
+
+/// A program times an empty loop to show the overhead of its tool.
+#[test]
+fn an_empty_loop_is_told_as_such() {
+    let world = World::new();
+    write(&world, |_, file| google_benchmark(file, 2e-7, &json!({}), nothing));
+    let outcome = compare(&world).expect_code(20);
+    assert!(outcome.stdout.contains("that of an empty loop"), "{}", outcome.said());
+}

@@ -57,6 +57,20 @@ fn the_same_command_twice_is_green() {
     assert_eq!(verdicts(&report), [("BM_a", "pass"), ("BM_b", "pass")]);
 }
 
+/// Each process has its own label, counter and number.
+#[test]
+fn labels_that_differ_from_process_to_process_are_no_difference() {
+    let world = World::new();
+    let print = PRINT.replace(
+        "\"time_unit\":\"us\"}' \"$1\" \"$2\" \"$(date +%N)\"",
+        "\"time_unit\":\"us\",\"label\":\"pid %s crc=%08x\"}' \"$1\" \"$2\" \"$(date +%N)\" $$ $$",
+    );
+    assert_ne!(print, PRINT);
+    world.write("bench.sh", print);
+    let report = world.run(["pair", "sh bench.sh 100. 20.", "--format", "json"]).expect_code(0).json();
+    assert_eq!(verdicts(&report), [("BM_a", "pass"), ("BM_b", "pass")]);
+}
+
 #[test]
 fn the_stored_run_gives_the_same_rows_to_the_byte() {
     let world = world();

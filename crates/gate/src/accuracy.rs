@@ -4,16 +4,17 @@
 //! pass.
 
 use benchgate_core::model::{
-    ANY_TEXT, Benchmark, Divergence, LABEL, LABEL_WORDS, Lint, LintCode, Metric, MetricSeries, OutputCheck,
-    Quality, Run, SILENT, STANDARD_OUTPUT, Series, VerifyCode, excerpt,
+    ANY_TEXT, Benchmark, Divergence, Lint, LintCode, Metric, MetricSeries, OutputCheck, Quality, Run, SILENT,
+    STANDARD_OUTPUT, Series, VerifyCode,
 };
 use benchgate_core::numerics::{self, Tensor};
-use benchgate_stats::classical::fewest_of_one_side;
+use benchgate_stats::classical::{OF_ONE_FACT, fewest_of_one_side};
 use benchgate_stats::describe;
 
+use super::chance::{ENOUGH_RANKED, NOT_CHANCE, ranked};
 use super::rules::Rules;
 use super::series::{self, values};
-use super::workload::{self, NOT_CHANCE, is_clearly_less, is_ranked_less, ranked};
+use super::workload::{self, is_clearly_less, is_ranked_less};
 
 /// Ratio of two errors (root mean square) below which their difference is not reported: two correct roundings
 /// of one computation differ by less.
@@ -235,7 +236,12 @@ fn lint(base: &Benchmark, head: &Benchmark, name: &str, quality: Quality) -> Opt
             Quality::Work => is_repeated && before[0] == before[1] && !is_total([base, head], name),
             _ => !differs(before[0], before[1]),
         };
-        let other = after.into_iter().find(|value| is_less || is_constant && differs(before[0], *value))?;
+        // A program whose amount of work depends on chance may have the same one in all of base's processes.
+        let is_common = quality == Quality::Checksum
+            || other_processes([base, head], name, |value| differs(before[0], value))
+                .is_beyond_chance(OF_ONE_FACT);
+        let is_other = |value: f64| is_constant && is_common && differs(before[0], value);
+        let other = after.into_iter().find(|value| is_less || is_other(*value))?;
         let detail = detail([before[0], other].map(|value| value.to_string()));
         return Some(Lint::new(LintCode::WorkloadChanged, format!("the sides differ in {detail}")));
     }
@@ -251,10 +257,20 @@ fn lint(base: &Benchmark, head: &Benchmark, name: &str, quality: Quality) -> Opt
         head > base && head - base >= least
     };
     let [[base_best, base_worst], [head_best, head_worst]] = [before, after].map(|side| side.map(badness));
-    // One value among many is worse if base's vary too little for it.
-    let is_found =
-        is_worse(head_best, base_worst) || is_worse(head_worst, base_worst + (base_worst - base_best));
-    let is_found = is_found || is_other_unit || {
+    let worse = other_processes([base, head], name, |value| is_worse(badness(value), base_worst));
+    // One value among many is worse if base's vary too little for it. Few values don't show how much they vary.
+    let range = base_worst - base_best;
+    let least = match worse.are_enough() {
+        false => range,
+        // A score that is the same in each process was computed, and not drawn.
+        true if !counted && range == 0.0 => 0.0,
+        // A count varies like its square root (Poisson).
+        true if counted => OF_COUNTS * range.max(base_worst.abs().sqrt()).max(1.0),
+        true => RARE * range,
+    };
+    let limit = if range == 0.0 { OF_ONE_FACT } else { NOT_CHANCE };
+    let is_found = is_worse(head_best, base_worst) || is_worse(head_worst, base_worst + least);
+    let is_found = is_found || is_other_unit || worse.are_enough() && worse.is_beyond_chance(limit) || {
         let sides = base.metric(name).zip(head.metric(name));
         let ranked = sides.and_then(|(base, head)| is_ranked_worse(base, head, badness));
         ranked.is_some_and(|[was, now]| is_worse(now, was))
@@ -266,6 +282,9 @@ fn lint(base: &Benchmark, head: &Benchmark, name: &str, quality: Quality) -> Opt
 
 /// The least number of processes whose equal values show that a number with the name of a measurement is none.
 const ENOUGH_STEADY: usize = 10;
+
+/// Number of times that a number must differ by more than its jitter if it has one.
+const JITTERS: f64 = 10.0;
 
 /// Largest number of changed numbers to name.
 const MOST_NAMED: usize = 3;
@@ -289,7 +308,9 @@ pub fn changed_facts(
         let first = *was.first()?;
         // A process may measure something once, and state it in each of its rows. A measurement is never the same for long.
         let least = if Quality::is_measurement(name) { ENOUGH_STEADY } else { 2 };
-        if series.series.processes() < least || was.iter().any(|value| *value != first) {
+        // The order in which numbers are added changes their sum, also from process to process.
+        let jitter = if first.fract() == 0.0 { 0.0 } else { SUMMATION * first.abs() };
+        if series.series.processes() < least || was.iter().any(|value| (value - first).abs() > jitter) {
             return None;
         }
         let Some(of_head) = head.metric(name) else { return Some(format!("`{name}` is missing")) };
@@ -297,43 +318,22 @@ pub fn changed_facts(
             return Some(format!("`{name}` is missing in some files"));
         }
         let now = values(of_head);
-        // The order in which numbers are added changes their sum.
-        let rounding = if first.fract() == 0.0 { 0.0 } else { SUMMATION * first.abs() };
+        let is_same = was.iter().all(|value| *value == first);
+        let rounding = if is_same { jitter } else { JITTERS * jitter };
         let differs = |value: &&f64| (**value - first).abs() > rounding;
         let other = now.iter().find(differs)?;
-        let differing = match &of_head.series {
-            Series::Processes(all) => {
-                all.iter().filter(|it| it.samples.iter().any(|value| differs(&value))).count()
-            }
-            Series::Summaries(_) | Series::Exact(_) => now.iter().filter(differs).count(),
-        };
         // A program with a race is wrong in some processes only.
-        let enough = fewest_of_one_side(of_head.series.processes(), series.series.processes());
-        let is_changed = (!now.contains(&first) || differing >= enough) && !is_total([of_base, head], name);
+        let others = other_processes([of_base, head], name, |value| differs(&&value));
+        let is_changed = (now.iter().all(|value| differs(&value))
+            || others.are_enough() && others.is_beyond_chance(OF_ONE_FACT))
+            && !is_total([of_base, head], name);
         is_changed.then(|| format!("`{name}` {first} → {other}"))
     });
     let mut named: Vec<String> = changed.by_ref().take(MOST_NAMED).collect();
     let more = changed.count();
     named.extend((more > 0).then(|| format!("{more} more")));
     named.extend(other_text(base, head));
-    named.extend(new_or_lost_label(base, head));
     (!named.is_empty()).then(|| Lint::new(LintCode::FactChanged, named.join(", ")))
-}
-
-/// Returns the words of head's labels if base has no label, and those of base's if head has none: a program may say there that
-/// it did something else, or no longer say what it does.
-fn new_or_lost_label(base: &Benchmark, head: &Benchmark) -> Option<String> {
-    let has_none =
-        |side: &Benchmark| !side.labels.contains_key(LABEL) && !side.labels.contains_key(LABEL_WORDS);
-    let words = |side: &Benchmark| {
-        let words = side.labels.get(LABEL_WORDS).filter(|words| !words.is_empty())?;
-        Some(excerpt(words, 80))
-    };
-    if has_none(base) {
-        words(head).map(|words| format!("a new label says `{words}`"))
-    } else {
-        words(base).filter(|_| has_none(head)).map(|words| format!("the label `{words}` is missing"))
-    }
 }
 
 /// Returns the texts that the processes of the sides print, if they differ and nearly all processes of base print the same.
@@ -368,6 +368,48 @@ fn is_lost(base: &Benchmark, head: &Benchmark, name: &str) -> Option<(usize, usi
     // A metric that only one file has belongs to a result that was split into files.
     let is_split = all_of_base - of_base == 1 && all - of_head == 1;
     (of_head * all_of_base > of_base * all && !is_split).then_some((of_base, of_head, all))
+}
+
+/// Number of ranges of base's values by which a single one must exceed base's worst. Losses and errors can have long tails.
+const RARE: f64 = 10.0;
+
+/// Number of standard deviations by which a single count must exceed base's largest one.
+const OF_COUNTS: f64 = 5.0;
+
+/// Processes of head that differ from all of base's.
+struct OtherProcesses {
+    differing: usize,
+    of_head: usize,
+    of_base: usize,
+}
+
+impl OtherProcesses {
+    /// Returns whether both sides have so many processes that they show how much these differ.
+    fn are_enough(&self) -> bool {
+        self.of_head.min(self.of_base) >= ENOUGH_RANKED
+    }
+
+    /// Returns whether more processes differ than chance explains. Few processes don't show what varies.
+    fn is_beyond_chance(&self, limit: f64) -> bool {
+        !self.are_enough() || self.differing >= fewest_of_one_side(self.of_head, self.of_base, limit)
+    }
+}
+
+/// Counts the processes of head of which a value `differs`.
+fn other_processes(sides: [&Benchmark; 2], name: &str, differs: impl Fn(f64) -> bool) -> OtherProcesses {
+    let [base, head] = sides.map(|side| side.metric(name).map(|series| &series.series));
+    let processes = |series: Option<&Series>| series.map_or(0, Series::processes);
+    let differing = match head {
+        Some(Series::Processes(all)) => {
+            all.iter().filter(|process| process.samples.iter().any(|value| differs(*value))).count()
+        }
+        Some(Series::Summaries(all)) => {
+            all.iter().filter(|it| it.median.or(it.mean).is_some_and(&differs)).count()
+        }
+        Some(Series::Exact(value)) => usize::from(differs(*value)),
+        None => 0,
+    };
+    OtherProcesses { differing, of_head: processes(head), of_base: processes(base) }
 }
 
 /// Returns whether head's processes are worse than base's, larger values being worse, even if a single one of base is as

@@ -11,7 +11,7 @@ use benchgate_stats::tail::{MeanCost, StallTail};
 use benchgate_stats::{Effect, Inference, describe, sign_test};
 
 use super::gradual::{Earlier, Gradual};
-use super::newest::{ASSUMED_DF, GradualQuestion, is_over};
+use super::newest::{ASSUMED_DF, GradualQuestion, LEVEL_SESSIONS, is_over};
 use super::threads;
 
 /// The evidence that blocks give about one row.
@@ -238,6 +238,15 @@ pub struct HistoryRow<'a> {
     pub tolerance: f64,
 }
 
+impl HistoryRow<'_> {
+    /// Returns the sessions with which the row is compared. Those before an improvement would pull the level towards a time
+    /// that the program no longer has, and widen the interval for weeks.
+    fn level(&self) -> &[f64] {
+        let improved = self.earlier.since_improved(self.floor).filter(|it| it.len() >= LEVEL_SESSIONS);
+        improved.unwrap_or(self.stored)
+    }
+}
+
 /// The evidence from a row's history.
 #[derive(Debug, Clone)]
 pub struct HistoryEstimate {
@@ -262,28 +271,30 @@ const ENOUGH_ALONE: usize = 10;
 /// variance is the spread between sessions plus the variance of their center. If the session joins the
 /// baseline (`storing`), a slowdown is over after two sessions at the earliest.
 pub fn histories(rows: &[HistoryRow<'_>], storing: bool) -> Vec<Option<HistoryEstimate>> {
-    let long: Vec<Fit> = rows
+    let levels: Vec<&[f64]> = rows.iter().map(HistoryRow::level).collect();
+    let long: Vec<Fit> = levels
         .iter()
-        .filter(|row| row.stored.len() >= ENOUGH_SESSIONS)
-        .filter_map(|row| fit(row.stored, ScalePrior::NONE))
+        .filter(|level| level.len() >= ENOUGH_SESSIONS)
+        .filter_map(|level| fit(level, ScalePrior::NONE))
         .collect();
     let neighbors = ScalePrior::pooled(&long);
     rows.iter()
-        .map(|row| {
+        .zip(levels)
+        .map(|(row, level)| {
             let gradual = row.earlier.judge(&GradualQuestion {
                 floor: row.floor,
                 tolerance: row.tolerance,
                 storing,
                 assumed_sd: row.assumed_sd,
             });
-            let enough = row.stored.len() >= ENOUGH_SESSIONS && neighbors != ScalePrior::NONE;
+            let enough = level.len() >= ENOUGH_SESSIONS && neighbors != ScalePrior::NONE;
             let assumed = ScalePrior { variance: row.assumed_sd * row.assumed_sd, df: ASSUMED_DF };
-            let alone = if row.stored.len() < ENOUGH_ALONE { assumed } else { ScalePrior::NONE };
+            let alone = if level.len() < ENOUGH_ALONE { assumed } else { ScalePrior::NONE };
             let few = || row.earlier.spread_before().unwrap_or(alone);
             let prior = if enough { neighbors } else { few() };
-            let Some(fit) = fit(row.stored, prior) else {
+            let Some(fit) = fit(level, prior) else {
                 // With one stored session, nothing else shows the spread, and it may have heavy tails.
-                let stored = row.stored.first()?;
+                let stored = level.first()?;
                 let spread = prior.variance.sqrt();
                 let se = spread * std::f64::consts::SQRT_2;
                 let effect = Effect { center: row.now - stored, se, df: prior.df };
@@ -364,6 +375,42 @@ mod tests {
             missed += usize::from(!judge(nights[10] + 0.0488).1);
         }
         assert!(held <= 2 && missed <= 2, "{held} unchanged nights held, {missed} slower by 5 % missed");
+    }
+
+    #[test]
+    fn sessions_before_an_improvement_neither_move_the_level_nor_widen_the_interval() {
+        let mut random = ChaCha8Rng::seed_from_u64(3);
+        let mut held = 0;
+        for _ in 0..200 {
+            let rows: Vec<Vec<f64>> =
+                (0..6).map(|_| (0..21).map(|_| 0.004 * noise(&mut random)).collect()).collect();
+            let mut nights = rows;
+            nights[0][14..].iter_mut().for_each(|cost| *cost -= 0.08);
+            let row_of = |nights: &Vec<f64>| {
+                let newest = NewestCosts::new(nights[..20].to_vec(), Vec::new(), nights[20]);
+                let mut earlier = Earlier::new(Vec::new(), newest.clone());
+                earlier.set_alone(newest);
+                earlier
+            };
+            let earlier: Vec<Earlier> = nights.iter().map(row_of).collect();
+            let (floor, tolerance, assumed_sd) = (0.00995, 0.02956, 0.05);
+            let rows: Vec<HistoryRow<'_>> = nights
+                .iter()
+                .zip(&earlier)
+                .map(|(nights, earlier)| HistoryRow {
+                    stored: &nights[..20],
+                    slow: &[],
+                    earlier,
+                    now: nights[20],
+                    assumed_sd,
+                    floor,
+                    tolerance,
+                })
+                .collect();
+            let effect = histories(&rows, true).remove(0).unwrap().effect;
+            held += usize::from(effect.upper(0.01) >= tolerance || effect.center.abs() > 0.02);
+        }
+        assert!(held <= 4, "{held} of 200 nights after an improvement held");
     }
 
     #[test]

@@ -232,12 +232,18 @@ impl Earlier {
             .map(|it| Gradual::new(it, SlowSince::Day(level.since.clone())))
     }
 
+    /// Returns the good ones of the newest sessions since the last clear improvement, without the common shift.
+    pub fn since_improved(&self, floor: f64) -> Option<&[f64]> {
+        let (scale, _) = self.alone.scale()?;
+        improved(&self.alone.good, scale, floor)
+    }
+
     /// Returns the slowdown after the last improvement of the newest sessions, if it cancels a part of that
-    /// improvement. The interval of these sessions spans the levels before and after the improvement, and the
-    /// levels in the past are older than it, so neither shows such a slowdown.
+    /// improvement. While few sessions are that fast, the interval spans the levels before and after the improvement, and
+    /// the levels in the past are older than it, so neither shows such a slowdown.
     fn since_improvement(&self, question: &GradualQuestion) -> Option<Gradual> {
         let (scale, df) = self.alone.scale()?;
-        let improved = improved(&self.alone.good, scale, question.floor)?;
+        let improved = self.since_improved(question.floor)?;
         let nights = [improved, &self.alone.slow, &[self.alone.now]].concat();
         let level = (describe::median(improved)?, improved.len());
         let slowdown = slowdown(nights, level, (scale, df), question)?;

@@ -3,6 +3,7 @@
 
 mod accuracy;
 pub mod bisect;
+mod chance;
 mod classical;
 mod code;
 mod common;
@@ -29,6 +30,7 @@ mod separate;
 mod sequential;
 mod series;
 mod status;
+mod texts;
 pub mod threads;
 mod typical;
 mod untrusted;

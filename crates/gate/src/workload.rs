@@ -7,10 +7,11 @@ use benchgate_core::model::{
     ARCHITECTURE, Benchmark, Lint, LintCode, Metric, MetricSeries, Process, Series, SideName, Summary,
     Workload, significant,
 };
-use benchgate_stats::classical::{TestResult, UMethod, mann_whitney};
 use benchgate_stats::describe;
 
+use super::chance::{NOT_CHANCE, ranked};
 use super::series;
+use super::texts::label_lint;
 
 /// Returns findings about differences between the work of the two sides. Results of tools that do not record
 /// it are accepted, but in a session that measured both sides, either both must record it or neither.
@@ -25,7 +26,7 @@ pub fn lints(base: &Benchmark, head: &Benchmark, together: bool) -> Vec<Lint> {
     let other_code = other_code.filter(|(base, head)| base != head);
     let (base, head) = match (recorded(base), recorded(head)) {
         (Some(base), Some(head)) => (base, head),
-        (None, None) => return other_axis(base, head).into_iter().collect(),
+        (None, None) => return other_axis(base, head).into_iter().chain(label_lint(base, head)).collect(),
         (known, _) if together => {
             let side = if known.is_some() { SideName::Head } else { SideName::Base };
             let detail =
@@ -233,19 +234,6 @@ pub fn is_clearly_less(base: &[f64], head: &[f64]) -> bool {
     let Some(of_head) = extreme(head, f64::max) else { return false };
     let range = most - least;
     least > 0.0 && range <= WIDEST * most && of_head < least - range && of_head < (1.0 - CLEARLY) * least
-}
-
-/// The least number of values of each side that are compared by their ranks.
-pub const ENOUGH_RANKED: usize = 8;
-
-/// Probability below which head's values are not worse by chance. It is small, because a suite has many.
-pub const NOT_CHANCE: f64 = 0.0005;
-
-/// Compares the ranks of head's values with those of base's, if there are enough; `less` is the probability that head's are
-/// smaller by chance.
-pub fn ranked(base: &[f64], head: &[f64]) -> Option<TestResult> {
-    let is_enough = base.len().min(head.len()) >= ENOUGH_RANKED;
-    is_enough.then(|| mann_whitney(head, base, UMethod::Auto)).flatten()
 }
 
 /// The work of the calls of each repetition of each process, and how many calls were timed together.

@@ -198,7 +198,10 @@ fn read_row(name: &str, columns: &AsvColumns<'_>, benchmarks: &mut ByName) -> Re
             (Stated::Number(median), Some(samples)) => {
                 let samples: Vec<f64> =
                     samples.iter().map(|sample| sample.as_f64().unwrap_or(f64::NAN)).collect();
-                check_summary(&mut benchmark, &samples, &stated(median));
+                // asv rounds quartiles to fewer digits, which shows if all statistics are those of one sample.
+                let of_one = Summary { q1: None, q3: None, ..stated(median) };
+                let summary = if samples.len() == 1 { of_one } else { stated(median) };
+                check_summary(&mut benchmark, &samples, &summary);
                 processes(&mut benchmark, metric.clone(), scale, vec![samples]);
             }
             // Without `--record-samples`, asv keeps the median and the quartiles of a time.

@@ -10,6 +10,7 @@ use benchgate_core::model::{Benchmark, Metric, Run, Stage, Summary};
 
 use super::build::{carried, check_summary, fail, processes, summary, time_unit};
 use super::facts::{self, Commits, Field};
+use super::google_benchmark::{fixed_words, numbers};
 use super::join::ByName;
 use super::json::{parse, unique_map};
 use super::text::lines;
@@ -186,6 +187,8 @@ fn is_time(title: &str) -> bool {
 pub(crate) fn read_markdown(text: &str) -> Result<Run, LineFault> {
     let (mut benchmarks, mut commits) = (ByName::default(), Commits::default());
     let mut device: Option<String> = None;
+    // The heading before a table, and the lines of pairs (`dtype: f32`) after it.
+    let mut above = String::new();
     let mut table: Option<MarkdownColumns> = None;
     let mut model: Option<String> = None;
     for line in lines(text) {
@@ -219,6 +222,7 @@ pub(crate) fn read_markdown(text: &str) -> Result<Run, LineFault> {
                     others.map(|(at, title)| (title.clone(), row[*at].to_owned())).collect();
                 commits.add(facts::borrowed(&others));
                 facts::state(&mut read, &others);
+                state_text(&mut read, &above);
                 benchmarks.push_once(read);
             }
         } else if table.is_some() && line.text.trim_start().starts_with('|') {
@@ -227,6 +231,13 @@ pub(crate) fn read_markdown(text: &str) -> Result<Run, LineFault> {
             return Err(line_fault(line.number, "a row of a table without a bar at each end"));
         } else if !line.text.trim().is_empty() {
             table = None;
+        }
+        if row.is_none() && line.text.trim_start().starts_with('#') {
+            above.clear();
+        }
+        if row.is_none() && line.text.contains(['#', ':', '=']) && above.len() < LONGEST_TEXT {
+            above.push_str(", ");
+            above.push_str(line.text);
         }
         // If line breaks were lost, a heading may follow on the line of the last row.
         if let Some(found) = heading_device(row.map_or(line.text, |(_, rest)| rest)) {
@@ -237,6 +248,20 @@ pub(crate) fn read_markdown(text: &str) -> Result<Run, LineFault> {
     let mut run = Run { benchmarks: benchmarks.finish(), ..Run::default() };
     commits.finish(&mut run);
     Ok(run)
+}
+
+/// Number of bytes of the text above a table from which no further line is read.
+const LONGEST_TEXT: usize = 1024;
+
+/// States the words and numbers of a text about a benchmark, which must be equal on both sides.
+fn state_text(benchmark: &mut Benchmark, text: &str) {
+    let words = fixed_words(text);
+    if !words.is_empty() {
+        facts::state(benchmark, &[("text".to_owned(), words)]);
+    }
+    for (name, value) in numbers(text) {
+        facts::state_quality(benchmark, &name, vec![value]);
+    }
 }
 
 /// Returns the device in the last heading of a line.

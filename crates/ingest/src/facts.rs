@@ -15,7 +15,9 @@ use benchgate_core::model::{
 use super::build::{fail, processes, time_unit};
 use super::google_benchmark::counter_metric;
 use super::logs::{is_crash, stated_problem};
-use super::values::{data_file, is_absent, is_identity, is_place, number, plain, settings};
+use super::values::{
+    data_file, is_absent, is_identity, is_place, is_version_number, number, plain, settings,
+};
 use super::{LineFault, line_fault};
 
 /// Name and value of a field, as text.
@@ -50,16 +52,17 @@ impl Varying {
         }
     }
 
-    /// Notes in the joined benchmark which facts vary, and adds the finding that too few values differ.
-    pub(super) fn finish(self, joined: &mut Benchmark) {
+    /// Notes in the joined benchmark which facts vary. Returns those of which too few values differ, with these values.
+    pub(super) fn finish(self, joined: &mut Benchmark) -> Vec<(String, String)> {
+        let mut few = Vec::new();
         for (label, values) in self.0 {
             if values.len() >= Self::ENOUGH {
                 joined.labels.insert(label, varying_label(&values));
             } else {
-                let values = values.into_iter().collect::<Vec<_>>().join(" / ");
-                joined.lints.push(Lint::new(LintCode::DuplicateName, format!("{label}: {values}")));
+                few.push((label, values.into_iter().collect::<Vec<_>>().join(" / ")));
             }
         }
+        few
     }
 }
 
@@ -111,7 +114,7 @@ pub(super) fn state(benchmark: &mut Benchmark, fields: &[Field]) {
         let value = if value.starts_with(VARIES) { format!("`{value}`") } else { value };
         benchmark.labels.insert(format!("{FIELD}{name}"), value);
     }
-    for (name, value) in fields.iter().filter(|(name, value)| is_version(name) && !is_absent(value)) {
+    for (name, value) in fields.iter().filter(|(name, value)| states_version(name, value)) {
         benchmark.labels.insert(format!("{ENVIRONMENT}{name}"), plain(value));
     }
     names.sort_unstable();
@@ -152,7 +155,7 @@ pub(super) fn footer(benchmark: &mut Benchmark, is_printed: bool) {
 pub(super) fn shared(fields: Vec<Field>) -> Result<Vec<Field>, &'static str> {
     let kept = |(name, value): &Field| {
         fact(name, value).is_some()
-            || is_version(name)
+            || states_version(name, value)
             || failure(name, value).is_some()
             || problem(name, value).is_some()
             || quality(name, value).is_some()
@@ -239,8 +242,13 @@ pub(super) fn of_json<'a>(object: impl IntoIterator<Item = (&'a String, &'a Valu
                 fields.extend(list.iter().filter_map(named_value));
             }
             Value::Array(list) => {
+                // A list of shapes is a fact too.
                 let is_word = |value: &Value| value.is_string() || value.is_boolean() || value.is_i64();
-                if !list.is_empty() && list.len() <= MOST_ITEMS && list.iter().all(is_word) {
+                let is_shape = |value: &Value| {
+                    let of_words = |list: &Vec<Value>| list.len() <= MOST_ITEMS && list.iter().all(is_word);
+                    is_word(value) || value.as_array().is_some_and(of_words)
+                };
+                if !list.is_empty() && list.len() <= MOST_ITEMS && list.iter().all(is_shape) {
                     fields.push((name.clone(), value.to_string()));
                 }
             }
@@ -478,7 +486,7 @@ fn fact(name: &str, value: &str) -> Option<String> {
     if is_volatile || only(REPEATED) || is_place(value) || !is_checksum && is_identity(value) {
         return None;
     }
-    if is_version(name) || quality(name, value).is_some() {
+    if states_version(name, value) || quality(name, value).is_some() {
         return None;
     }
     let is_fact = match number(value) {
@@ -512,7 +520,17 @@ fn is_version(name: &str) -> bool {
     let any = |known: &str| words.iter().any(|word| is_in(known, word));
     let is_compiler = words.iter().all(|word| is_in(COMPILER, word))
         && words.iter().any(|word| !is_in("flags id name", word));
-    any("version versions") && !any("driver firmware kernel") || is_compiler
+    any("version versions") && !is_machines(name) || is_compiler
+}
+
+/// Returns whether a field states a version, by its name or its value.
+fn states_version(name: &str, value: &str) -> bool {
+    !is_absent(value) && (is_version(name) || is_version_number(value) && !is_machines(name))
+}
+
+/// Returns whether a field with this name states a version of the machine, which must be equal.
+fn is_machines(name: &str) -> bool {
+    words(&name_words(name)).iter().any(|word| is_in("driver firmware kernel os", word))
 }
 
 const COMPILER: &str = "compiler toolchain cc cxx gcc clang rustc nvcc pgo goexperiment cflags cxxflags ldflags rustflags flags id name";

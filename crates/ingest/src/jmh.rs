@@ -132,7 +132,7 @@ fn benchmark(entry: JmhEntry) -> Benchmark {
     }
     let environment = [
         ("jvm", entry.jvm),
-        ("jvmArgs", entry.jvm_args.map(|words| words.join(" "))),
+        ("jvmArgs", entry.jvm_args.map(|words| without_places(&words).join(" "))),
         ("jdkVersion", entry.jdk_version),
         ("vmName", entry.vm_name),
         ("vmVersion", entry.vm_version),
@@ -216,6 +216,15 @@ fn benchmark(entry: JmhEntry) -> Benchmark {
         }
     }
     benchmark
+}
+
+/// Returns the arguments of the virtual machine without paths and other values that differ between two runs.
+fn without_places(words: &[String]) -> Vec<&str> {
+    let is_kept = |word: &&str| match word.starts_with("-D") {
+        true => property(word).is_some(),
+        false => !word.contains(['/', '\\']) && !word.starts_with("-XX:ErrorFile"),
+    };
+    words.iter().map(String::as_str).filter(is_kept).collect()
 }
 
 /// Returns a system property (`-Dbench.n=1000`) that a program may depend on, unless its name or value shows that it may

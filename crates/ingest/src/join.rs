@@ -1,11 +1,11 @@
 //! Joins several files of one side (`base-*.json`): each adds a process of the same benchmarks.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use benchgate_core::model::{
-    Benchmark, BenchmarkName, LABEL_WORDS, Lint, LintCode, Metric, MetricSeries, Outcome, Process, Quality,
-    Run, Series, Summary, Verification, VerifyCode, excerpt,
+    Benchmark, BenchmarkName, LABEL, LABEL_WORDS, LabelWords, Lint, LintCode, Metric, MetricSeries, Outcome,
+    Process, Quality, Run, Series, Summary, Verification, VerifyCode, excerpt,
 };
 use benchgate_stats::describe;
 
@@ -127,7 +127,10 @@ impl Joiner {
         run.context.load_avg = typical_loads(&self.loads);
         run.origin.loads = self.loads.iter().filter_map(|load| load.first().copied()).collect();
         for (at, varying) in self.varying {
-            varying.finish(&mut run.benchmarks[at]);
+            let benchmark = &mut run.benchmarks[at];
+            for (label, values) in varying.finish(benchmark) {
+                benchmark.lints.push(Lint::new(LintCode::DuplicateName, format!("{label}: {values}")));
+            }
         }
         // Several programs whose files have no name in common, and which ran equally often, lack nothing.
         let programs = self.sets.iter().collect::<HashSet<_>>().len() as u64;
@@ -311,18 +314,25 @@ fn add_lint(lints: &mut Vec<Lint>, lint: Lint) {
     }
 }
 
-/// Its value if the rows of a side have different labels.
-pub(super) const SEVERAL_LABELS: &str = "several";
+/// Joins the labels of two groups of processes.
+fn merge_labels(kept: &mut Benchmark, next: &Benchmark) {
+    let (Some(mut all), more) = (match (LabelWords::of(kept), LabelWords::of(next)) {
+        (None, None) => (None, LabelWords::default()),
+        (known, more) => {
+            let none = |side: &Benchmark| {
+                LabelWords::none(side.metrics.first().map_or(1, |series| series.series.processes()))
+            };
+            (Some(known.unwrap_or_else(|| none(kept))), more.unwrap_or_else(|| none(next)))
+        }
+    }) else {
+        return;
+    };
+    all.join(more);
+    kept.labels.insert(LABEL_WORDS.to_owned(), all.to_string());
+}
 
-pub(super) fn merge_benchmark(kept: &mut Benchmark, mut next: Benchmark, label: &str) {
-    if let Some(words) = next.labels.get(LABEL_WORDS).filter(|_| !kept.labels.contains_key(LABEL_WORDS)) {
-        kept.labels.insert(LABEL_WORDS.to_owned(), words.clone());
-    }
-    if let (Some(one), Some(two)) = (kept.labels.get_mut(LABEL_WORDS), next.labels.get_mut(LABEL_WORDS))
-        && one != two
-    {
-        [one, two].into_iter().for_each(|words| SEVERAL_LABELS.clone_into(words));
-    }
+pub(super) fn merge_benchmark(kept: &mut Benchmark, next: Benchmark, label: &str) {
+    merge_labels(kept, &next);
     if let Some(axis) = kept.differing_axis(&next) {
         add_lint(&mut kept.lints, Lint::new(LintCode::DuplicateName, axis));
     }
@@ -454,4 +464,49 @@ fn summarise(process: &Process) -> Summary {
         interval: None,
         session: process.session,
     }
+}
+
+/// Its value if a label states another text in each of several processes of one session.
+const SEVERAL_TEXTS: &str = "several";
+
+/// Returns the labels of a benchmark that several processes of one session printed: the words of Google Benchmark's label with
+/// the number of processes, numbers that vary with their range, and other texts that vary as such.
+pub fn labels_of_processes<'a>(
+    all: impl IntoIterator<Item = &'a BTreeMap<String, String>>,
+) -> BTreeMap<String, String> {
+    let of_process = |labels: &BTreeMap<String, String>| {
+        let mut process = Benchmark::new("process");
+        process.labels.clone_from(labels);
+        process
+    };
+    let mut processes = all.into_iter().map(of_process);
+    let Some(mut first) = processes.next() else { return BTreeMap::new() };
+    let mut words = LabelWords::of(&first);
+    let (mut varying, mut count) = (Varying::default(), 1);
+    let mut several: BTreeSet<String> = BTreeSet::new();
+    for mut process in processes {
+        words = match (words, LabelWords::of(&process)) {
+            (None, None) => None,
+            (known, more) => {
+                let mut known = known.unwrap_or_else(|| LabelWords::none(count));
+                known.join(more.unwrap_or_else(|| LabelWords::none(1)));
+                Some(known)
+            }
+        };
+        count += 1;
+        varying.take(&first, &mut process);
+        let differing =
+            first.labels.iter().filter(|(label, value)| process.labels.get(*label) != Some(value));
+        several.extend(differing.map(|(label, _)| label.clone()));
+    }
+    several.extend(varying.finish(&mut first).into_iter().map(|(label, _)| label));
+    // The first text of Google Benchmark's label is an example for readers.
+    several.remove(LABEL);
+    for label in several {
+        first.labels.insert(label, SEVERAL_TEXTS.to_owned());
+    }
+    if let Some(words) = words {
+        first.labels.insert(LABEL_WORDS.to_owned(), words.to_string());
+    }
+    first.labels
 }

@@ -40,7 +40,7 @@ pub use export::{Appended, ExportFormat, ExportedRun, appended, export, format_t
 pub use format::Format;
 pub use google_benchmark::metric_name;
 pub use iree_tools::{CapturedExecutable, captured_executables, kernels};
-pub use join::{Joiner, join};
+pub use join::{Joiner, join, labels_of_processes};
 pub use logs::logged_problems;
 pub use read::{decompressed, read, read_detected, read_in_pieces, read_sides};
 

@@ -129,7 +129,7 @@ const PROBLEMS: &str = "verification failed|verification: failed|validation fail
     processed 0 samples|not implemented|unimplemented|aborting|did not converge|nan encountered|\
     overflow encountered|loss is nan|not converged|hash mismatch|gpu unavailable|unhandled exception|internal compiler error|\
     compilation failed|failed to compile|undefined symbol|dlopen failed|keyboardinterrupt|timeouterror|notimplementederror|\
-    runtimeerror|stack smashing|check skipped|disk full|no space left|tests failed|\
+    runtimeerror|stack smashing|check skipped|disk full|no space left|tests failed|failures:|errors:|return code: 1|sigkill|interrupted|\
     invalid value encountered|running on cpu|command not found|: not found|no such file or directory";
 
 /// Words, in lower case, that begin a message about an error: at the start of a line or after the name of a program or

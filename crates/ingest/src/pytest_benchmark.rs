@@ -11,6 +11,7 @@ use benchgate_core::model::{Benchmark, Context, ENVIRONMENT, Metric, Run, Stage,
 use super::build::{carried, check_count, check_summary, fail, processes, summary, testbed};
 use super::join::ByName;
 use super::json::{parse, unique_map};
+use super::values::without_addresses;
 use super::{LineFault, facts, line_fault};
 
 #[derive(Deserialize)]
@@ -206,7 +207,10 @@ fn benchmark(entry: PytestBenchmarkEntry) -> Benchmark {
     let warmup = warmup.map_or_else(|| "not stated".to_owned(), |warmup| warmup.to_string());
     benchmark.labels.insert("warmup".to_owned(), warmup);
     benchmark.labels.insert("disable_gc".to_owned(), disable_gc.to_string());
-    benchmark.labels.insert("timer".to_owned(), timer.unwrap_or_else(|| "not stated".to_owned()));
+    benchmark.labels.insert(
+        "timer".to_owned(),
+        timer.map_or_else(|| "not stated".to_owned(), |timer| without_addresses(&timer)),
+    );
     if entry.has_error {
         fail(&mut benchmark, Stage::Benchmark, "the benchmark raised an error");
         return benchmark;

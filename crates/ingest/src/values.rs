@@ -13,7 +13,7 @@ pub(super) fn number(value: &str) -> Option<f64> {
 
 /// Returns a value in one spelling: `8.0` is `8`.
 pub(super) fn plain(value: &str) -> String {
-    number(value).map_or_else(|| value.trim().to_owned(), |number| number.to_string())
+    number(value).map_or_else(|| without_addresses(value.trim()), |number| number.to_string())
 }
 
 /// Returns whether a value means that there is none.
@@ -29,7 +29,11 @@ pub(super) fn is_place(value: &str) -> bool {
             4 | 7 => matches!(byte, b'-' | b'/'),
             _ => byte.is_ascii_digit(),
         });
-    is_date || value.contains("://") || ["/", "./", "../", "~/"].iter().any(|start| value.starts_with(start))
+    let is_drive = value.split_once(":\\").is_some_and(|(drive, _)| drive.len() == 1);
+    is_date
+        || is_drive
+        || value.contains("://")
+        || ["/", "./", "../", "~/"].iter().any(|start| value.starts_with(start))
 }
 
 /// Returns the arguments of a command, without its program, paths, and the settings of the tool that repeats it.
@@ -53,6 +57,22 @@ pub(super) fn data_file(value: &str) -> Option<&str> {
     let is_path = is_place(value) || !folder.contains(char::is_whitespace);
     let (stem, ending) = file.rsplit_once('.')?;
     (is_path && is_in(DATA, ending) && !stem.starts_with("tmp")).then_some(file)
+}
+
+/// Returns whether a value is a version of at least three numbers: `2.7.1+cu121`.
+pub(super) fn is_version_number(value: &str) -> bool {
+    let value = value.trim();
+    let numbers = value.strip_prefix('v').unwrap_or(value).split(['+', '-']).next().unwrap_or_default();
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    let parts: Vec<&str> = numbers.split('.').collect();
+    parts.len() >= 3 && parts[..3].iter().all(|part| is_number(part))
+}
+
+/// Returns a text without the addresses of objects in it, such as `<Timer object at 0x7f95e34e8910>`.
+pub(super) fn without_addresses(text: &str) -> String {
+    let mut parts = text.split(" at 0x");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| text + part.trim_start_matches(|c: char| c.is_ascii_hexdigit()))
 }
 
 /// Returns whether a value tells runs or revisions apart: the hash of a commit, the output of `git describe`, a reference of
@@ -81,7 +101,7 @@ pub(super) fn is_identity(value: &str) -> bool {
     let described = value.strip_suffix("-dirty").unwrap_or(value);
     value.starts_with("refs/")
         || is_hash(described)
-        || described.rsplit_once('-').is_some_and(|(_, hash)| is_hash(hash))
+        || described.rsplit_once(['-', '@']).is_some_and(|(_, hash)| is_hash(hash))
         || value.rsplit(['-', '_', '.']).next().is_some_and(is_day)
         || of_day()
 }

@@ -1,13 +1,16 @@
 //! Compares what base's and head's first calls returned, and what they left in their inputs.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use benchgate_config::{ParameterSource, Parameters};
 use benchgate_core::model::{Lint, LintCode, OutputCheck, SideName, Verification, VerifyCode};
-use benchgate_core::numerics::{self, NumericsTolerance, ParameterFill, TensorFile};
+use benchgate_core::numerics::{
+    self, NumericsTolerance, ParameterFill, Tensor, TensorFile, literal_elements,
+};
 
 use super::PipelineError;
+use super::argv::InputArg;
 use super::candidates::PreparedSide;
 use super::stage::{Outputs, StageError};
 use super::verify::tensors;
@@ -98,7 +101,12 @@ pub(super) fn compare_sides(sides: &mut [PreparedSide<'_>]) -> Result<(), Pipeli
             };
             Some(why.to_owned())
         });
-        if is_unreferenced && let Some(why) = vacuous {
+        let vacuous = vacuous.filter(|_| is_unreferenced);
+        let vacuous = match vacuous {
+            None if !identical => returned_input(&base, &base_outputs, &tolerances)?,
+            found => found,
+        };
+        if let Some(why) = vacuous {
             prepared.lints.push(Lint::new(LintCode::VacuousReference, why));
         }
         let others = [&head_outputs.with_others, &base_outputs.with_others];
@@ -110,6 +118,47 @@ pub(super) fn compare_sides(sides: &mut [PreparedSide<'_>]) -> Result<(), Pipeli
         }
     }
     Ok(())
+}
+
+/// Returns why base's outputs prove nothing if a function that returns its inputs would agree with all of them.
+fn returned_input(
+    outputs: &[Tensor],
+    called: &Outputs,
+    tolerances: &[NumericsTolerance],
+) -> Result<Option<String>, PipelineError> {
+    let mut inputs = Vec::new();
+    for argument in &called.arguments {
+        inputs.push(match argument {
+            InputArg::File(file) => {
+                let bytes = fs::read(&file.path).map_err(PipelineError::io("read", &file.path))?;
+                file.read(&bytes).ok()
+            }
+            InputArg::Literal(text) => literal_elements(text).and_then(|(raw, _, bytes)| {
+                TensorFile { path: PathBuf::new(), raw: Some(raw.to_owned()) }.read(&bytes).ok()
+            }),
+        });
+    }
+    let returned = |output: &Tensor| {
+        inputs.iter().position(|input| {
+            input.as_ref().is_some_and(|input| {
+                let is_like = input.shape() == output.shape() && input.dtype() == output.dtype();
+                is_like
+                    && numerics::against_base(
+                        std::slice::from_ref(input),
+                        std::slice::from_ref(output),
+                        &[],
+                        tolerances,
+                    )
+                    .iter()
+                    .all(|check| check.code == VerifyCode::Pass)
+            })
+        })
+    };
+    let found: Option<Vec<usize>> = outputs.iter().map(returned).collect();
+    let first = found.and_then(|found| found.first().copied());
+    Ok(first.map(|input| {
+        format!("base's output 0 agrees with its input {input}, so a function that returns its input would agree with it")
+    }))
 }
 
 /// Describes how what head's first call left in an input differs from what base's left there.

@@ -354,6 +354,13 @@ impl<'a> PreparedRun<'a> {
             host.progress.on(Event::StageStarted { stage: *stage, steps });
         }
         let paired = self.run.sides.len() == 2;
+        // Code of the head runs while base's models are exported: its exporter, and programs that its flags name.
+        let mut checkouts = GuardedFolders::default();
+        let exported = self.run.sides.iter().zip(&self.plans).filter(|(_, plan)| !plan.is_empty());
+        for (side, _) in exported.filter(|(side, _)| side.checkout.is_some()) {
+            checkouts.add(&side.side.sources);
+        }
+        let sources = checkouts.look()?;
         let one = async |planned: PlannedBenchmark<'a>, tools: &Installed| {
             let prepared = match self.from {
                 PrepareFrom::Sources => build(host, &self.exporters, planned, tools).await?,
@@ -376,6 +383,7 @@ impl<'a> PreparedRun<'a> {
             host.progress.on(Event::StageFinished { stage: *stage });
         }
         self.exporters.stop().await;
+        sources.check_existing()?;
         let mut guarded = GuardedFolders::default();
         let options = self.run.options;
         for side in &mut sides {

@@ -227,7 +227,8 @@ pub(super) struct Outputs {
     pub(super) left: Vec<TensorFile>,
     /// The outputs of the same computation in fp64, if the exporter has them.
     pub(super) exact: Vec<TensorFile>,
-    /// Digest of the data with which the function was called.
+    /// The data with which the function was called, and their digest.
+    pub(super) arguments: Vec<InputArg>,
     pub(super) inputs: String,
     /// Digest of the program and its data: MLIR, parameters and inputs.
     pub(super) question: String,

@@ -394,8 +394,8 @@ pub(super) async fn keep(
     let answer = add_tensors(answer, &source.expected, digests).await?;
     let answer = (!source.expected.is_empty()).then(|| answer.finish());
     let exact = source.expected64.clone();
-    let (folder, question) = (Arc::new(folder), question.finish());
-    Ok(Outputs { _folder: folder, files, with_others, left, exact, inputs, question, answer })
+    let (folder, question, arguments) = (Arc::new(folder), question.finish(), source.inputs.clone());
+    Ok(Outputs { _folder: folder, files, with_others, left, exact, arguments, inputs, question, answer })
 }
 
 /// Adds the arguments of a function to a key: by content, not by name.

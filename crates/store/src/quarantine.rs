@@ -109,7 +109,12 @@ fn row_reason(row: &Row) -> Option<(QuarantineCause, String)> {
     let ratio = || {
         estimate.map_or_else(String::new, |e| format!("{:.3} × the value of the stored sessions", e.ratio))
     };
+    let changed = row.lints.iter().find(|lint| lint.code.consequence() == Consequence::NotGreen);
     Some(match (row.verdict, &row.reason) {
+        // Few sessions leave a row open, but not what its results state.
+        (Verdict::Inconclusive, _) if let Some(lint) = changed => {
+            (Undecided, format!("{}: {}", lint.code, lint.detail))
+        }
         // A row beyond an absolute limit still shows the level that later sessions are compared with.
         (_, Reason::Limit(_)) => {
             if !estimate.and_then(|e| e.p_worse).is_some_and(|p| p < LIKELY_WORSE) {

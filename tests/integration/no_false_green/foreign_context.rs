@@ -86,6 +86,7 @@ fn no_command_data_or_mode_in_a_context_that_differs_is_green() {
         ("N", "1000", "500"),
         ("file_size", "1000000", "1000"),
         ("checksum", "0011aabbccdd", "0011aabbccde"),
+        ("batch", "[8, 128]", "[8, 64]"),
     ] {
         let outcome = compared(&in_context(key, base, 0), &in_context(key, head, 3));
         assert_eq!(outcome.code, Some(11), "{key} {base} {head}: {}", outcome.said());
@@ -114,6 +115,44 @@ fn a_context_that_tells_runs_or_revisions_apart_changes_nothing() {
         let outcome = compared(&in_context(key, base, 0), &in_context(key, head, 3));
         assert_eq!(outcome.code, Some(0), "{key} {base} {head}: {}", outcome.said());
     }
+}
+
+#[test]
+fn no_text_around_a_table_that_differs_is_green() {
+    let rows = |run: u32| format!("| eager | 1.00{run}2 | 0.0001 |\n");
+    let table = format!(
+        "# Results\n\n## resnet50 on cuda\n\naccuracy: 0.93, dtype f32\n\n| backend | latency (ms) | stddev (ms) |\n\
+         |---|---|---|\n{}",
+        rows(0)
+    );
+    let edits = [("resnet50", "resnet18"), ("accuracy: 0.93", "accuracy: 0.41"), ("dtype f32", "dtype f16")];
+    for (from, to) in edits {
+        let head = table.replace(from, to).replace("1.0002", "1.0003");
+        let outcome = compared(&table, &head);
+        assert!(!matches!(outcome.code, Some(0)), "{from} {to}: {}", outcome.said());
+        assert!(
+            ["workload-changed", "reported-problem", "fact-changed", "missing"]
+                .iter()
+                .any(|it| outcome.stdout.contains(it)),
+            "{from} {to}: {}",
+            outcome.said()
+        );
+    }
+}
+
+#[test]
+fn no_header_of_a_table_or_log_that_states_another_machine_or_build_is_green() {
+    let console = "Run on (8 X 3000 MHz CPU s)\nCPU Caches:\n  L1 Data 32 KiB (x8)\n  L3 Unified 16384 KiB (x1)\n\
+        Benchmark        Time       CPU   Iterations\n\
+        BM_a/repeats:3    100.1 us    100.1 us    700\nBM_a/repeats:3    100.2 us    100.2 us    700\n\
+        BM_a/repeats:3    100.3 us    100.3 us    700\n";
+    none_is_green("the console", console, &[("L1 Data 32 KiB", "L1 Data 48 KiB"), ("16384 KiB", "8192 KiB")]);
+    let cargo = "    Finished `bench` profile [optimized] target(s) in 0.05s\n     Running benches/a.rs\n\n\
+        running 1 test\ntest sum ... bench:       1,148.71 ns/iter (+/- 110.41)\n\n\
+        test result: ok. 0 passed; 0 failed; 0 ignored; 1 measured; 0 filtered out\n";
+    let outcome =
+        compared(cargo, &cargo.replace("[optimized]", "[unoptimized + debuginfo]").replace("8.71", "8.72"));
+    assert!(outcome.code != Some(0) && outcome.stdout.contains("cargo-profile"), "{}", outcome.said());
 }
 
 #[test]

@@ -264,7 +264,8 @@ fn no_label_whose_numbers_head_changed_is_green() {
         let compared =
             |head: &str| world.run(["compare", "base", head, "--between-cv", "0.1%", "--fail-on", FAIL_ON]);
         compared("same").expect_code(0);
-        let outcome = compared("head").expect_code(11);
+        let outcome = compared("head");
+        assert_eq!(outcome.code, Some(11), "{base} {head}: {}", outcome.said());
         let found = ["fact-changed", "workload-changed", "reported-problem"];
         assert!(found.iter().any(|code| outcome.stdout.contains(code)), "{}", outcome.said());
     }

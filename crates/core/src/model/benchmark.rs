@@ -247,7 +247,8 @@ pub fn is_axis(label: &str) -> bool {
     let is_other = matches!(
         label,
         "timestamp"
-            | "label"
+            | LABEL
+            | LABEL_WORDS
             | "group"
             | "lowering"
             | "exporter"

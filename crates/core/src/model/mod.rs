@@ -8,6 +8,7 @@ mod word;
 mod benchmark;
 mod device;
 mod effect;
+mod label_words;
 mod lint;
 mod metric;
 mod naming;
@@ -27,6 +28,7 @@ pub use benchmark::{
 };
 pub use device::{BACKENDS, DeviceFacts, DeviceKind, GpuClock, Vendor, device_driver, is_cpu};
 pub use effect::{Estimate, Interval, Method, RunSummary, SideStats, Typical, WaiverUse};
+pub use label_words::LabelWords;
 pub use lint::{Consequence, Lint, LintCode, Subject};
 pub use metric::{Better, Metric, MetricKind, Unit};
 pub use naming::{Quality, is_in, name_words, states_rate, states_waste, words};

@@ -147,6 +147,8 @@ const SCORES: &str = "accuracy score scores psnr snr sqnr sdr sisdr sisnr f1 ble
     successes succeeded successful ok valid validated verified correct match matches matched agreement exactmatch em \
     pass1 pass5 pass10 passat1 passat5 passat10 passrate winrate solverate reward fidelity quality completeness \
     loglikelihood logprob mmlu gsm8k hellaswag humaneval winogrande truthfulqa mbpp allclose converged";
+/// Words that turn the direction of a score.
+const DECLINES: &str = "drop gap delta degradation regression deviation decrease decline reduction";
 const CHECKSUMS: &str = "checksum checksums crc crc32 crc64 digest md5 sha1 sha256";
 
 /// Names of numbers that determine how much work is done, separated by `|`. `size`, `bytes`, `count`, `nodes`, `ops`,
@@ -237,6 +239,12 @@ impl Quality {
         }
         let joined = joined(&words);
         let any = |known: &str| joined.iter().any(|word| is_in(known, word));
+        if any(FAILURES) || any(ERRORS) {
+            // `no_errors` and `error_free` are 1 if all is well.
+            if matches!(words.first(), Some(&("no" | "without"))) || words.last() == Some(&"free") {
+                return Some(Self::Score);
+            }
+        }
         let is_count = any(ERRORS) && words.iter().all(|word| is_in(ERRORS, word) || is_in(OF_COUNTS, word));
         // A name of one of these words is more often a deviation.
         if any(FAILURES) || is_count && !matches!(words.as_slice(), ["error" | "err"]) {
@@ -254,6 +262,11 @@ impl Quality {
             (CHECKSUMS, Self::Checksum),
         ];
         let found = known.into_iter().find(|(words, _)| any(words)).map(|(_, quality)| quality);
+        // `accuracy_drop`, of which more is worse.
+        let found = match found {
+            Some(Self::Score | Self::Similarity) if any(DECLINES) => Some(Self::Error),
+            found => found,
+        };
         // `top1_acc` and `output_hash`, but not `acc_cycles` or `hash_collisions`.
         found.or_else(|| match *words.last()? {
             "acc" => Some(Self::Score),
@@ -339,12 +352,12 @@ mod tests {
                 Quality::Failures,
             ),
             (
-                "error max_error relErr max_abs_diff bad_pixels verification-errors cosine_distance max_ulp residual",
+                "accuracy_drop score_gap recall_delta cosine_deviation error max_error relErr max_abs_diff bad_pixels verification-errors cosine_distance max_ulp residual",
                 Quality::Error,
             ),
             ("loss val_loss perplexity nll bits_per_byte cross_entropy kl_div", Quality::Loss),
             (
-                "accuracy top1 top-1 top1_acc passed success_rate valid_rows F1 IoU mIoU mAP mAP50 converged ndcg@10 \
+                "no_errors error_free accuracy top1 top-1 top1_acc passed success_rate valid_rows F1 IoU mIoU mAP mAP50 converged ndcg@10 \
                  exact_match pass@1 pass_rate precision match_rate r2 AUROC",
                 Quality::Score,
             ),

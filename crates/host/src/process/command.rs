@@ -32,6 +32,14 @@ const INHERITED: &[&str] = &[
     "TZ",
     "USER",
     "XDG_CACHE_HOME",
+    // Folders of toolchains, which images of containers put outside the home folder.
+    "CARGO_HOME",
+    "GOMODCACHE",
+    "GOPATH",
+    "GOROOT",
+    "JAVA_HOME",
+    "PYENV_ROOT",
+    "RUSTUP_HOME",
     // Folders in which drivers are found (containers and NixOS put libcuda outside the default path).
     "LD_LIBRARY_PATH",
     "VK_DRIVER_FILES",

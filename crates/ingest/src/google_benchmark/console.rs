@@ -13,6 +13,7 @@ use super::super::text::{Line, lines};
 use super::super::{LineFault, line_fault};
 use super::TimeUnit;
 use super::counters::{Counters, TableHeader};
+use super::json::{cache, of_caches};
 use super::rows::{Families, GoogleBenchmarkRow};
 use super::summaries::Instance;
 
@@ -33,6 +34,7 @@ pub(crate) fn read(text: &str) -> Result<Run, LineFault> {
     let mut table: Option<TableHeader> = None;
     let mut tables = 0;
     let mut devices = BTreeSet::new();
+    let mut caches = Vec::new();
     for line in lines(text) {
         let plain = without_colors(line.text);
         if is_header(&plain) {
@@ -42,6 +44,7 @@ pub(crate) fn read(text: &str) -> Result<Run, LineFault> {
         }
         let Some(header) = &table else {
             super::read_line(&plain, &mut run.context);
+            caches.extend(printed_cache(&plain).filter(|_| tables == 0));
             devices.extend(device(&plain));
             continue;
         };
@@ -68,6 +71,7 @@ pub(crate) fn read(text: &str) -> Result<Run, LineFault> {
     if let Some((first, count)) = unread {
         run.lints.push(Lint::new(LintCode::UnreadLine, format!("{count} lines, the first is line {first}")));
     }
+    run.testbed = of_caches(&caches);
     run.benchmarks = families.finish();
     // If one text has commands for several devices, it is not known which table belongs to which device.
     if let (1, Some(device)) = (devices.len(), devices.first()) {
@@ -76,6 +80,16 @@ pub(crate) fn read(text: &str) -> Result<Run, LineFault> {
         }
     }
     Ok(run)
+}
+
+/// Reads `  L1 Data 32 KiB (x8)`, or `32K` in old releases.
+fn printed_cache(line: &str) -> Option<String> {
+    let mut words = line.trim().strip_prefix('L')?.split_ascii_whitespace();
+    let (level, kind, size) = (words.next()?.parse().ok()?, words.next()?, words.next()?);
+    let digits = size.trim_end_matches('K');
+    let is_size = digits.len() < size.len() || words.next() == Some("KiB");
+    let size: f64 = digits.parse().ok().filter(|_| is_size)?;
+    Some(cache(level, kind, 1024.0 * size))
 }
 
 /// Returns the device in a command line that was pasted with a table.

@@ -147,7 +147,11 @@ pub(crate) fn counter_metric(name: &str) -> Metric {
     match name {
         ITEMS_PER_SECOND => Metric::THROUGHPUT,
         _ => Metric {
-            name: Cow::Owned(name.to_owned()),
+            // benchgate defines what its own names mean.
+            name: Cow::Owned(match Metric::built_in(name) {
+                Some(_) => format!("counter {name}"),
+                None => name.to_owned(),
+            }),
             // No format states in all of its outputs whether a counter is a rate, so no unit is assumed.
             unit: Unit::Other(Cow::Borrowed("counter")),
             better: direction_of_name(name),

@@ -100,6 +100,19 @@ pub(super) fn context(json: &mut Scanner<'_>, run: &mut Run) -> Scan<StatedLabel
             _ => match json.peek()? {
                 b'"' => fields.push((key.into_owned(), json.string()?.into_owned())),
                 b't' | b'f' => fields.push((key.into_owned(), json.boolean()?.to_string())),
+                b'[' => {
+                    let start = json.at();
+                    json.skip()?;
+                    let list = json.taken_since(start).trim();
+                    let stated = document::finding(&key, list);
+                    // Other lists are measurements.
+                    let is_fact = list.len() <= LONGEST_LIST && list.contains(|c: char| c.is_alphanumeric());
+                    if is_fact && stated.is_none() && !list.contains(['{', '.']) {
+                        fields.push((key.into_owned(), list.to_owned()));
+                    }
+                    document::add(&mut run.lints, stated);
+                }
+                b'-' | b'0'..=b'9' => fields.push((key.into_owned(), json.number()?.to_string())),
                 _ => document::add(&mut run.lints, document::read_field(json, &key)?),
             },
         }
@@ -107,6 +120,9 @@ pub(super) fn context(json: &mut Scanner<'_>, run: &mut Run) -> Scan<StatedLabel
     (run.context, run.testbed, run.commit) = (context, named.or(caches), commit);
     Ok(StatedLabels { axes, fields: shared(fields).map_err(|what| fault(json.at(), what))? })
 }
+
+/// Maximum number of bytes of a list that is a fact.
+const LONGEST_LIST: usize = 256;
 
 /// Reads the machine, identified by the sizes of its caches: except for the number of processors, the tool
 /// states nothing else about it.
@@ -134,11 +150,21 @@ fn machine(json: &mut Scanner<'_>) -> Scan<Option<Testbed>> {
         if let (Some(level), Some(kind), Some(size)) = (level, kind, size)
             && caches.len() < MOST
         {
-            caches.push(format!("L{level} {} {size} bytes", excerpt(&kind, 40)));
+            caches.push(cache(level, &kind, size));
         }
     }
+    Ok(of_caches(&caches))
+}
+
+/// Describes a cache by its level, its kind and its size in bytes.
+pub(super) fn cache(level: f64, kind: &str, size: f64) -> String {
+    format!("L{level} {} {size} bytes", excerpt(kind, 40))
+}
+
+/// Returns the machine with these caches.
+pub(super) fn of_caches(caches: &[String]) -> Option<Testbed> {
     let facts = (!caches.is_empty()).then(|| ("caches".to_owned(), caches.join(", ")));
-    Ok(testbed(facts.into_iter().collect()))
+    testbed(facts.into_iter().collect())
 }
 
 /// Reads load averages. The kernel reports three, so a longer list has another origin.

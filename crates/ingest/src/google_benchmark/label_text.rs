@@ -14,7 +14,7 @@ const LARGER_THAN_TILES: u64 = 512;
 
 /// Returns the words of a label that are equal in all runs of one experiment: its numbers, units, versions, hashes and
 /// paths are left out, but not shapes such as `8x512x512`.
-pub(super) fn fixed_words(label: &str) -> String {
+pub(in super::super) fn fixed_words(label: &str) -> String {
     let is_kept = |word: &String| {
         let rest = word.strip_prefix('v').unwrap_or(word);
         // `git describe` puts a `g` before the hash.
@@ -24,18 +24,36 @@ pub(super) fn fixed_words(label: &str) -> String {
         let is_size = |size: &str| !size.is_empty() && size.bytes().all(|byte| byte.is_ascii_digit());
         // Two numbers may be the size of a tile or a block, which the compiler chooses, and `0x…` is an address.
         let is_large = |size: &str| size.parse().is_ok_and(|size: u64| size >= LARGER_THAN_TILES);
-        let is_shape = word.split('x').all(is_size)
-            && (word.split('x').count() > 2
-                || !word.starts_with("0x") && word.contains('x') && word.split('x').all(is_large));
-        is_shape || !rest.starts_with(|c: char| c.is_ascii_digit()) && word.len() > 1 && !is_hash && !is_unit
+        // `8x128xf32`
+        let is_typed = word.rsplit_once('x').is_some_and(|(sides, of)| {
+            let is_type = of.starts_with(|c: char| c.is_ascii_alphabetic())
+                && of.ends_with(|c: char| c.is_ascii_digit());
+            is_type && sides.split('x').all(is_size)
+        });
+        let is_shape = is_typed
+            || word.split('x').all(is_size)
+                && (word.split('x').count() > 2
+                    || !word.starts_with("0x") && word.contains('x') && word.split('x').all(is_large));
+        is_shape || !rest.starts_with(|c: char| c.is_ascii_digit()) && !is_hash && !is_unit
     };
-    let texts = label.split_whitespace().filter(|text| !tells_runs_apart(text));
-    let kept = texts.flat_map(|text| {
+    let mut kept: Vec<String> = Vec::new();
+    let mut follows_number = false;
+    for text in label.split_whitespace().filter(|text| !tells_runs_apart(text)) {
         // A checksum looks like the hash of a version.
         let is_checksum = text.split_once(['=', ':']).is_some_and(|(name, _)| states_checksum(name));
-        words(text).into_iter().map(str::to_lowercase).filter(move |word| is_checksum || is_kept(word))
-    });
-    kept.collect::<Vec<_>>().join(" ")
+        for word in words(text) {
+            let lower = word.to_lowercase();
+            // A letter can be the class or the size of a problem, or the unit of the number before it.
+            let is_letter = word.len() == 1 && word.starts_with(|c: char| c.is_ascii_alphabetic());
+            let is_class =
+                is_letter && !follows_number && (word.starts_with(char::is_uppercase) || lower != "x");
+            if is_checksum || is_class || word.len() > 1 && is_kept(&lower) {
+                kept.push(lower);
+            }
+            follows_number = word.starts_with(|c: char| c.is_ascii_digit());
+        }
+    }
+    kept.join(" ")
 }
 
 /// Returns whether a text of a label is a path, a date or a revision, or states one by its name: `branch=main`.
@@ -187,15 +205,15 @@ fn number_or_shape(text: &str, is_assigned: bool) -> Option<Vec<f64>> {
         },
         (None, None) => {
             let one = number(text).or_else(|| with_suffix(text));
-            one.map(|one| vec![one]).or_else(|| listed(&['x', 'X', '*', '×']))
+            one.map(|one| vec![one]).or_else(|| listed(&['x', 'X', '*', '×', '^']))
         }
     }
 }
 
 /// Returns the numbers in a label by the words next to them: `accuracy 0.93`, `err=1e-6`, `12 passed`, `256 tokens`, `64x64`.
 /// A word that says that the result is right counts as one. Times, rates and readings of the machine are measurements.
-pub(super) fn numbers(label: &str) -> Vec<(String, f64)> {
-    let plain = without_commas_in_numbers(label)
+pub(in super::super) fn numbers(label: &str) -> Vec<(String, f64)> {
+    let plain = without_separators(label)
         .replace("==", "=")
         .replace(" = ", "=")
         .replace(" x ", "x")
@@ -219,12 +237,12 @@ pub(super) fn numbers(label: &str) -> Vec<(String, f64)> {
             starts_with_number = next.is_some_and(|next| next != "%" && !is_unit(next));
         }
         let name = texts.name(at, starts_with_number);
-        // An address, or the hash of a version.
-        let is_identity =
-            name == UNNAMED && values.len() == 1 && text.text.len() > 6 && label.contains(text.text);
+        // An address, or the hash of a version, but no round number and none of several parts.
+        let is_whole = label.contains(text.text) && !text.text.ends_with("000");
+        let is_identity = name == UNNAMED && values.len() == 1 && text.text.len() > 6 && is_whole;
         let is_named = name.contains(char::is_alphabetic);
-        // benchgate defines what its own names mean.
-        let is_own = Metric::built_in(&name).is_some();
+        // benchgate defines what its own names mean, and a checksum without a decimal point is a word.
+        let is_own = Metric::built_in(&name).is_some() || states_checksum(&name) && !text.text.contains('.');
         if is_identity || is_own || !is_named || texts.is_measured(at, &name) || texts.is_chosen(at, &name) {
             continue;
         }
@@ -356,9 +374,9 @@ fn is_choice(name: &str) -> bool {
     words(name).into_iter().any(|word| is_in(CHOSEN, &word.to_lowercase()))
 }
 
-/// Returns a label without the commas in its numbers, which are decimal ones or separate thousands. All runs write them
-/// alike. A comma after a decimal point separates two numbers.
-fn without_commas_in_numbers(label: &str) -> String {
+/// Returns a label without the commas and low lines in its numbers, which are decimal commas or separate thousands. All runs
+/// write them alike. A comma after a decimal point separates two numbers.
+fn without_separators(label: &str) -> String {
     let mut kept = String::with_capacity(label.len());
     let mut has_point = false;
     let letters: Vec<char> = label.chars().collect();
@@ -373,7 +391,7 @@ fn without_commas_in_numbers(label: &str) -> String {
         };
         match letter {
             ',' if is_inside && has_point => kept.push(' '),
-            ',' if is_inside => {}
+            ',' | '_' if is_inside => {}
             other => kept.push(*other),
         }
     }

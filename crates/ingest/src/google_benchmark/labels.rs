@@ -6,13 +6,15 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use benchgate_core::model::{Benchmark, LABEL, LABEL_WORDS, Lint, LintCode, excerpt, is_axis};
+use benchgate_core::model::{Benchmark, LABEL, LABEL_WORDS, Lint, LintCode, Quality, excerpt, is_axis};
 
 use super::super::facts::{self, Field, state};
-use super::super::join::SEVERAL_LABELS;
 use super::super::values::number;
 use super::super::{document, logs::stated_problem};
 use super::label_text::{fixed_words, numbers, pairs};
+
+/// Stands for the words of a process whose rows have different labels.
+const SEVERAL: &str = "several";
 
 /// Number of names of numbers from which no further label is read.
 const MOST_NAMES: usize = 64;
@@ -35,15 +37,21 @@ impl Labels {
         }
         self.problem = self.problem.take().or_else(|| problem(&label));
         // No honest program uses so many names.
+        let stated = numbers(&label);
+        // `errors: 1` is a count, which is compared with base's.
+        let counts = stated.iter().any(|(name, _)| {
+            Quality::of_name(name) == Some(Quality::Failures)
+                && label.trim_start().to_lowercase().starts_with(name.as_str())
+        });
         if self.numbers.len() < MOST_NAMES {
-            for (name, value) in numbers(&label) {
+            for (name, value) in stated {
                 self.numbers.entry(name).or_default().push(value);
             }
         }
         let words = fixed_words(&label);
         let is_other = self.words.as_ref().is_some_and(|known| *known != words);
-        self.words = Some(if is_other { SEVERAL_LABELS.to_owned() } else { words });
-        let failure = facts::failure("label", &label);
+        self.words = Some(if is_other { SEVERAL.to_owned() } else { words });
+        let failure = facts::failure("label", &label).filter(|_| !counts);
         self.first.get_or_insert(label.into_owned());
         failure
     }

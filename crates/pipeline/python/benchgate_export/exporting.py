@@ -8,6 +8,7 @@ import random
 import time
 
 from . import exporters, onnx_model, source
+from .function import with_written
 from .notation import read_input
 from .parameters import SCOPE, write_archive
 from .parameters import raw as raw_bytes
@@ -66,7 +67,7 @@ def _export(request: Request, enter, timed, attempts: list[dict]) -> dict:
     with torch.no_grad():
         enter("eager")
         with timed("eager"):
-            expected, problem = _eager(torch, model, inputs)
+            model, expected, problem = _eager(torch, model, inputs)
         with timed("eager64"):
             expected64, expected64_error = _eager64(torch, model, inputs, expected)
         os.makedirs(request.out, exist_ok=True)
@@ -168,10 +169,12 @@ def _given(torch, request: Request, inputs):
     return tuple(given)
 
 
-def _run(model, inputs, stage_code: str = "EAGER_FAILED") -> list:
+def _run(model, inputs, stage_code: str = "EAGER_FAILED", called: list | None = None) -> list:
     # Clones: a model may write into its inputs.
+    called = [] if called is None else called
+    called.extend(t.clone() for t in inputs)
     try:
-        value = model(*(t.clone() for t in inputs))
+        value = model(*called)
     except KeyboardInterrupt:
         raise
     except BaseException as e:
@@ -182,20 +185,36 @@ def _run(model, inputs, stage_code: str = "EAGER_FAILED") -> list:
     return [t.detach().clone() for t in outputs]
 
 
-def _eager(torch, model, inputs) -> tuple[list, str | None]:
-    """The reference, and why it is worth nothing where two runs, with the random state moving on and the model keeping
-    its own, differ in a bit."""
-    first, second = _run(model, inputs), _run(model, inputs)
+def _eager(torch, model, inputs) -> tuple:
+    """The model, its reference, and why that is worth nothing where two runs, with the random state moving on and the model
+    keeping its own, differ in a bit. Inputs that the model writes to become outputs: an export has no other place for them."""
+    called: list = []
+    first = _run(model, inputs, called=called)
+    written = [i for i, (before, after) in enumerate(zip(inputs, called)) if before.shape != after.shape or not bool(_same(before, after).all())]
+    if written:
+        model = with_written(torch, model, written)
+        first = _run(model, inputs)
+    return model, first, _unlike(first, _run(model, inputs))
+
+
+def _same(a, b):
+    if a.is_floating_point() and a.element_size() == 1:
+        # torch can't compare numbers of eight bits on a processor.
+        a, b = a.float(), b.float()
+    return (a == b) | ((a != a) & (b != b))
+
+
+def _unlike(first, second) -> str | None:
     if len(first) != len(second):
-        return first, f"{len(first)} outputs in one eager run, {len(second)} in another"
+        return f"{len(first)} outputs in one eager run, {len(second)} in another"
     for i, (a, b) in enumerate(zip(first, second)):
         if a.shape != b.shape or a.dtype != b.dtype:
-            return first, f"output {i} changed its shape or dtype between two eager runs"
-        same = (a == b) | ((a != a) & (b != b))
+            return f"output {i} changed its shape or dtype between two eager runs"
+        same = _same(a, b)
         if not bool(same.all()):
             n = int((~same).sum())
-            return first, f"two eager runs on the same input differ in {n} of {a.numel()} values of output {i}"
-    return first, None
+            return f"two eager runs on the same input differ in {n} of {a.numel()} values of output {i}"
+    return None
 
 
 def _eager64(torch, model, inputs, expected):

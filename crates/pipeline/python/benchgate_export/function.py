@@ -22,6 +22,22 @@ def function(torch, model, keep_inputs: bool = False):
     return Function().eval()
 
 
+def with_written(torch, model, written: list[int]):
+    """The model with the inputs that it writes to as further outputs."""
+
+    class Written(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.model = model
+
+        def forward(self, *inputs):
+            inputs = [t.clone() for t in inputs]
+            outputs = flatten(self.model(*inputs), "eager")
+            return (*outputs, *(inputs[i] for i in written))
+
+    return Written().train(model.training)
+
+
 def program(torch, job: Job, table=None):
     """torch.export, decomposed by a table where one is given."""
 

@@ -28,6 +28,7 @@ def noisy(): return Fn(lambda x: x + torch.rand(2, 3)), X
 def dropout(): return nn.Sequential(nn.Dropout(0.5)), X
 def raises(): return Fn(lambda x: x @ x), X
 def inplace(): return Fn(lambda x: x.add_(1) * 2), X
+def cached(): return Fn(lambda x, cache: cache.copy_(x @ x) * 0 + x), (torch.rand(3, 3), torch.zeros(3, 3))
 def casts(): return Fn(lambda x: x.float() * 2), X
 def nan(): return Fn(lambda x: torch.log(x - 1)), X
 def brain(): return nn.Linear(3, 4).bfloat16(), (torch.randn(2, 3).bfloat16(),)
@@ -126,7 +127,7 @@ class Exporter(unittest.TestCase):
         cls.root = pathlib.Path(cls.dir.name)
         (cls.root / "models.py").write_text(MODELS)
         names = ["simple", "outputs", "noisy", "dropout", "raises", "inplace", "casts", "nan", "brain", "branches", "sparse", "bare", "hub"]
-        names += ["rotary", "unsafe", "tiny", "tied", "plain", "crash", "simple"]
+        names += ["cached", "rotary", "unsafe", "tiny", "tied", "plain", "crash", "simple"]
         requests = [
             {"id": i, "source": str(cls.root / "models.py"), "symbol": n, "out": str(cls.root / n / str(i))} for i, n in enumerate(names)
         ]
@@ -190,6 +191,11 @@ class Exporter(unittest.TestCase):
         for name in ("dropout", "inplace", "rotary"):
             self.assertEqual(self.outcome(name)[0], "ok", self.answers[name])
 
+    def test_an_input_that_the_model_writes_to_is_one_more_output(self):
+        for name, shapes in (("inplace", [[2, 3], [2, 3]]), ("cached", [[3, 3], [3, 3]])):
+            self.assertEqual(self.outcome(name)[0], "ok", self.answers[name])
+            self.assertEqual([o["shape"] for o in self.answers[name]["expected"]], shapes)
+
     def test_failures_and_their_codes(self):
         for name, stage, code in [
             ("raises", "eager", "EAGER_FAILED"),
@@ -225,7 +231,7 @@ class Exporter(unittest.TestCase):
 
     def test_a_segfault_is_pinned_to_its_model(self):
         self.assertEqual(self.returncode, -11)
-        self.assertEqual((self.lines[-1]["id"], self.lines[-1]["stage"]), (18, "construct"))
+        self.assertEqual((self.lines[-1]["id"], self.lines[-1]["stage"]), (19, "construct"))
 
 
 if __name__ == "__main__":

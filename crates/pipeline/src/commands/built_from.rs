@@ -54,7 +54,7 @@ impl BuiltFrom<'_> {
         }
         found.extend(self.uncommitted(by_base, by_head).unwrap_or_else(Some));
         found.extend(self.above_the_clone("build", by_base, by_head));
-        found.extend(self.other_data());
+        found.extend(self.other_data().await);
         found
     }
 
@@ -96,7 +96,7 @@ impl BuiltFrom<'_> {
         let run = run.filter(|path| written(path).is_some_and(is_bases));
         let is_shared = |path: &PathBuf| {
             let is_source = head.sources.iter().any(|sources| path.starts_with(sources));
-            !is_source && !self.host.sources.is_own(path)
+            !is_source && !self.host.sources.is_own(path) && !is_of_pip(path)
         };
         let shared = by_build.cloned().chain(run).find(is_shared)?;
         if !self.runs_the_same().await {
@@ -167,21 +167,28 @@ impl BuiltFrom<'_> {
         true
     }
 
-    /// The note that the processes use data of different sizes that the builds made: the result of a compiler under
-    /// test, or a smaller input.
-    fn other_data(&self) -> Option<Lint> {
+    /// The note that the processes use different data that the builds made: the result of a compiler under test, or a
+    /// smaller or easier input.
+    async fn other_data(&self) -> Option<Lint> {
         let head = self.head.0;
         let size = |path: &Path| path.metadata().ok().filter(Metadata::is_file).map(|found| found.len());
-        self.run().iter().find_map(|[of_base, of_head]| {
-            let (at_base, at_head) = (size(of_base)?, size(of_head)?);
+        for [of_base, of_head] in &self.run() {
+            let (Some(at_base), Some(at_head)) = (size(of_base), size(of_head)) else { continue };
             let runs = head.files.contains(of_head) || [of_base, of_head].iter().any(|it| is_code(it));
-            let name = of_head.strip_prefix(head.build_folder()?).ok().filter(|_| at_base != at_head && !runs)?;
-            let detail = format!(
-                "the processes read `{}` in {{build}}; this file has {at_base} bytes at base and {at_head} at head",
-                shown(&name.to_string_lossy())
-            );
-            Some(Lint::new(LintCode::ScriptChanged, detail))
-        })
+            let name = head.build_folder().and_then(|folder| of_head.strip_prefix(folder).ok());
+            let Some(name) = name.filter(|_| !runs) else { continue };
+            let difference = if at_base != at_head {
+                format!("this file has {at_base} bytes at base and {at_head} at head")
+            } else if !self.is_same(of_base, of_head).await {
+                "this file differs from base's".to_owned()
+            } else {
+                continue;
+            };
+            let name = shown(&name.to_string_lossy());
+            let detail = format!("the processes read `{name}` in {{build}}; {difference}");
+            return Some(Lint::new(LintCode::ScriptChanged, detail));
+        }
+        None
     }
 
     /// The finding that head's build reads a file of the working tree that git does not track and that base's
@@ -202,12 +209,15 @@ impl BuiltFrom<'_> {
     /// workspace (`../.cargo/config.toml`), and that base's look for it in vain above the checkout.
     fn above_the_clone(&self, what: &str, by_base: &Opened, by_head: &Opened) -> Option<Lint> {
         let [base, head] = [self.base.0, self.head.0].map(|side| &side.sources[1]);
+        let is_built = |path: &Path| written(path).is_some_and(|at| self.base.0.was_building(at));
         let is_missed = |path: &&PathBuf| {
             let mut levels = head.ancestors().zip(base.ancestors()).skip(1);
             levels.any(|(above_head, above_base)| {
                 let name = path.strip_prefix(above_head).ok();
                 let missed = name.map(|name| above_base.join(name));
-                missed.is_some_and(|path| by_base.read.contains(&path) && !by_base.used.contains(&path))
+                missed.is_some_and(|path| {
+                    by_base.read.contains(&path) && (!by_base.used.contains(&path) || is_built(&path))
+                })
             })
         };
         let is_above = |path: &&PathBuf| !path.starts_with(head) && !self.host.sources.is_own(path);
@@ -305,4 +315,13 @@ impl BuiltFrom<'_> {
         let digests = &self.host.digests;
         file_state(first, digests).await == file_state(second, digests).await
     }
+}
+
+/// Returns whether pip keeps a file for itself: the date of its last look for a new version, or an answer of an index. Neither
+/// is made from the sources.
+fn is_of_pip(path: &Path) -> bool {
+    let parts: Vec<_> = path.iter().collect();
+    parts
+        .windows(2)
+        .any(|two| two[0] == "pip" && ["selfcheck", "http", "http-v2"].iter().any(|own| two[1] == *own))
 }

@@ -140,6 +140,18 @@ impl GuardedFiles<'_> {
         let changed = changed.max_by_key(|path| path.components().count()).cloned().unwrap_or_default();
         Err(PipelineError::Changed(changed))
     }
+
+    /// Fails if a file that existed was written, removed or replaced since. Base's exporter may add files, such as compiled
+    /// modules of Python.
+    pub(crate) fn check_existing(self) -> Result<(), PipelineError> {
+        let now = self.folders.look()?.stamps;
+        let is_changed =
+            |(path, before): &(&PathBuf, &Stamp)| now.get(*path) != Some(before) && !path.is_dir();
+        match self.stamps.iter().find(is_changed) {
+            Some((path, _)) => Err(PipelineError::Changed(path.clone())),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Collects the stamps of everything below a folder. Links are not followed.

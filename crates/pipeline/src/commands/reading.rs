@@ -6,8 +6,8 @@ use std::path::Path;
 
 use benchgate_config::{CommandLine, OutputReading};
 use benchgate_core::model::{
-    ANY_TEXT, Benchmark, Consequence, Context, Lint, LintCode, Metric, MetricSeries, Outcome, SILENT,
-    STANDARD_OUTPUT, Series, Stage, Unit, digest_of, excerpt, is_in,
+    ANY_TEXT, Benchmark, Consequence, Context, Lint, LintCode, Metric, MetricSeries, Outcome, Quality,
+    SILENT, STANDARD_OUTPUT, Series, Stage, Unit, digest_of, excerpt, is_in,
 };
 use benchgate_core::record::{MOST_RESULT_BYTES, OutcomeRecord, SampleMap};
 use benchgate_host::files;
@@ -163,6 +163,15 @@ fn said(printed: &str) -> String {
         })
     };
     let bare = |word: &str| word.trim_matches(|c: char| !c.is_alphanumeric()).to_owned();
+    // `checksum: 9f86d081`, but not `commit 9f86d081`.
+    let is_checksum = |words: &[&str], at: usize| {
+        let assigned = words[at].rsplit_once(['=', ':']).map(|(name, _)| name);
+        let before = words[..at].iter().rev().copied().find(|word| word.contains(char::is_alphanumeric));
+        [assigned, before].into_iter().flatten().any(|name| {
+            let name = name.trim_matches(|c: char| !c.is_alphanumeric());
+            !name.eq_ignore_ascii_case("hash") && Quality::of_name(name) == Some(Quality::Checksum)
+        })
+    };
     let is_kept = |word: &str, next: Option<&&str>| {
         let bare = bare(word);
         let is_hex = bare.len() > 6 && bare.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -178,7 +187,8 @@ fn said(printed: &str) -> String {
     };
     let of_line = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().collect();
-        let kept = (0..words.len()).filter(|at| is_kept(words[*at], words.get(at + 1))).map(|at| words[at]);
+        let is_said = |at: &usize| is_kept(words[*at], words.get(at + 1)) || is_checksum(&words, *at);
+        let kept = (0..words.len()).filter(is_said).map(|at| words[at]);
         kept.collect::<Vec<_>>().join(" ")
     };
     let lines: Vec<String> = printed.lines().filter(|line| !is_dated(line)).map(of_line).collect();

@@ -9,6 +9,8 @@ use benchgate_core::model::{
 };
 use benchgate_core::record::{BenchmarkRecord, OutcomeRecord, ProcessRecord, StageRecord, StageStatus};
 
+use benchgate_ingest::labels_of_processes;
+
 use super::super::journal::{Journal, JournalEntry};
 use super::super::stage::{StageFailure, ended, relative};
 use super::super::targets::Presence;
@@ -165,8 +167,8 @@ fn record(
         (None, Some(_)) => failed("some processes of the command skipped this benchmark".to_owned()),
         (None, None) => Outcome::Ok,
     };
-    let mut rows = processes_of_side.iter().filter_map(|process| process.rows.get(name));
-    let mut labels = rows.next().map(|row| row.labels.clone()).unwrap_or_default();
+    let rows = processes_of_side.iter().filter_map(|process| process.rows.get(name));
+    let mut labels = labels_of_processes(rows.map(|row| &row.labels));
     if let Some(said) = labels.get_mut(STANDARD_OUTPUT) {
         let texts = processes_of_side
             .iter()
