@@ -169,22 +169,28 @@ pub fn of_runs(base: &Run, head: &Run) -> Vec<Lint> {
 const LONGEST_COMMIT: usize = 48;
 
 /// Returns the finding that a file of head has fewer repetitions of a benchmark than base's files, although another of
-/// its files or benchmarks has as many: tables don't state how many there should be, and a crash leaves whole rows.
+/// its files or benchmarks has as many: tables don't state how many there should be, and a crash leaves whole rows. If
+/// there are several files of lines, none may have less than half of the lines that any file of base has.
 fn lost_repetitions(base: &Run, head: &Run) -> Option<Lint> {
     let is_lines = |run: &Run| run.origin.format == "latency-csv";
     let is_table =
         |run: &Run| matches!(&*run.origin.format, "google-benchmark-csv" | "google-benchmark-console");
-    let counts = |side: &Benchmark| -> Vec<usize> {
-        let mut of_session: BTreeMap<u32, usize> = BTreeMap::new();
+    // The number of repetitions in each file, and their sum.
+    let totals = |side: &Benchmark| -> Vec<(usize, f64)> {
+        let mut of_session: BTreeMap<u32, (usize, f64)> = BTreeMap::new();
         if let Some(Series::Processes(processes)) =
             side.metric(&Metric::LATENCY.name).map(|found| &found.series)
         {
             for process in processes {
-                *of_session.entry(process.session).or_default() += process.samples.len();
+                let (count, sum) = of_session.entry(process.session).or_default();
+                *count += process.samples.len();
+                *sum += process.samples.iter().sum::<f64>();
             }
         }
         of_session.into_values().collect()
     };
+    let counts =
+        |side: &Benchmark| -> Vec<usize> { totals(side).into_iter().map(|(count, _)| count).collect() };
     let least_share = match [base, head] {
         sides if sides.into_iter().all(is_table) => 1.0,
         // A program that measures for a fixed time writes a few lines more or less.
@@ -202,10 +208,21 @@ fn lost_repetitions(base: &Run, head: &Run) -> Option<Lint> {
     // The other lines may have another name.
     let new = head.benchmarks.iter().filter(|head| !of_base.contains_key(&head.name));
     let renamed: BTreeSet<usize> = new.flat_map(counts).collect();
+    // A loop of a fixed duration has fewer lines if each takes longer.
+    let is_cut = |head: &Benchmark| {
+        let sides = of_base.get(&head.name).map(|base| [totals(base), totals(head)]);
+        sides.filter(|sides| is_lines(base) && sides.iter().all(|files| files.len() > 1)).is_some_and(
+            |[base, head]| {
+                let is_less =
+                    |few: &(usize, f64), many: &(usize, f64)| 2 * few.0 < many.0 && 2.0 * few.1 < many.1;
+                head.iter().any(|few| base.iter().all(|many| is_less(few, many)))
+            },
+        )
+    };
     let lost = pairs.iter().find_map(|(head, wanted, found)| {
         let is_few = |count: usize| count < *wanted && count as f64 <= least_share * *wanted as f64;
         let fewest = found.iter().min().filter(|fewest| is_few(**fewest))?;
-        (is_kept || renamed.contains(&(wanted - fewest))).then_some((head, wanted, fewest))
+        (is_kept || renamed.contains(&(wanted - fewest)) || is_cut(head)).then_some((head, wanted, fewest))
     });
     let (head, wanted, fewest) = lost?;
     let detail =

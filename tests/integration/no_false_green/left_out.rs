@@ -30,14 +30,21 @@ fn no_head_whose_files_have_fewer_lines_or_other_names_than_bases_is_green() {
     });
     lines(&world, "one-name", |_| vec![("cuda", 1.0); 8]);
     lines(&world, "half-of-files", |file| vec![(if file % 2 == 0 { "cuda" } else { "vulkan" }, 1.0); 8]);
+    lines(&world, "few", |_| vec![("cuda", 1.0); 3]);
+    lines(&world, "slower", |_| vec![("cuda", 3.0); 3]);
     lines(&world, "half-of-lines", |_| [vec![("cuda", 1.0); 4], vec![("vulkan", 10.0); 4]].concat());
     let compared = |base: &str, head: &str| world.run(["compare", base, head, "--fail-on", FAIL_ON]);
     compared("base", "same").expect_code(0);
     let mut greens = Greens::default();
-    for (base, head) in [("base", "cut"), ("one-name", "half-of-files"), ("one-name", "half-of-lines")] {
+    let cases =
+        [("base", "cut"), ("one-name", "half-of-files"), ("one-name", "half-of-lines"), ("one-name", "few")];
+    for (base, head) in cases {
         greens.check(head, &compared(base, head));
     }
-    greens.none(3);
+    // A loop of a fixed duration has fewer lines if each takes longer.
+    compared("one-name", "slower").expect_code(10);
+    compared("few", "one-name").expect_code(0);
+    greens.none(4);
 }
 
 #[test]
