@@ -56,6 +56,7 @@ mod process;
 mod profile;
 mod propose_limits;
 mod pull_request;
+mod rated_files;
 mod raw_files;
 mod real_tools;
 #[path = "../simulated_history/replay.rs"]

@@ -21,11 +21,12 @@ const BY_CHANCE: f64 = 1e-9;
 
 /// The values that a process recorded.
 #[derive(PartialEq)]
-struct Record {
+struct Record<'a> {
     /// Bits of the values, in order.
     bits: Vec<u64>,
     block: Option<u32>,
     session: u32,
+    dated: Option<&'a str>,
 }
 
 /// The values of one process, or those of one block with a part for each side.
@@ -57,12 +58,13 @@ pub fn lint(base: &MetricSeries, head: &MetricSeries, one_file: bool) -> Option<
         .or_else(|| copied_units(&blocks, "blocks"))
         .or_else(|| copied_sequence(&[in_any_order(&blocks)]))
         .or_else(|| copied_sequence(&sequences))
+        .or_else(|| copied_with_date(&sides))
         .or_else(|| if are_rounded { None } else { constant_side(&sequences) })?;
     Some(Lint::new(LintCode::RepeatedSamples, detail))
 }
 
 /// Returns the blocks that both sides have, each with the values of a side as one part.
-fn blocks(sides: &[Vec<Record>; 2]) -> Vec<UnitOfTime> {
+fn blocks(sides: &[Vec<Record<'_>>; 2]) -> Vec<UnitOfTime> {
     let mut blocks: BTreeMap<u32, UnitOfTime> = BTreeMap::new();
     for (side, records) in sides.iter().enumerate() {
         for record in records {
@@ -75,7 +77,7 @@ fn blocks(sides: &[Vec<Record>; 2]) -> Vec<UnitOfTime> {
 
 /// Returns the units of one side in order, each with its values sorted: blocks if there are any, otherwise
 /// processes.
-fn sequence(records: &[Record]) -> Vec<UnitOfTime> {
+fn sequence(records: &[Record<'_>]) -> Vec<UnitOfTime> {
     let blocks = records.chunk_by(|a, b| a.block.is_some() && a.block == b.block);
     blocks.map(|block| vec![sorted(block.iter().flat_map(|record| &record.bits))]).collect()
 }
@@ -98,18 +100,22 @@ pub(super) fn is_timed(series: &MetricSeries) -> bool {
     series.metric.kind == MetricKind::Noisy && timed
 }
 
-fn records(series: &MetricSeries) -> Vec<Record> {
+fn records(series: &MetricSeries) -> Vec<Record<'_>> {
     let of_summary =
         |Summary { mean, median, stddev, q1, q3, min, max, interval: _, n: _, session }: &Summary| {
             let stated = [mean, median, stddev, q1, q3, min, max].into_iter().flatten();
-            Record { bits: stated.map(|value| value.to_bits()).collect(), block: None, session: *session }
+            let bits = stated.map(|value| value.to_bits()).collect();
+            Record { bits, block: None, session: *session, dated: None }
         };
-    let of_process = |process: &Process| Record {
-        bits: process.samples.iter().map(|sample| sample.to_bits()).collect(),
-        block: process.slot.map(|slot| slot.block),
-        session: process.session,
-    };
-    let mut records: Vec<Record> = match &series.series {
+    fn of_process(process: &Process) -> Record<'_> {
+        Record {
+            bits: process.samples.iter().map(|sample| sample.to_bits()).collect(),
+            block: process.slot.map(|slot| slot.block),
+            session: process.session,
+            dated: process.dated.as_deref(),
+        }
+    }
+    let mut records: Vec<Record<'_>> = match &series.series {
         Series::Processes(processes) => processes.iter().map(of_process).collect(),
         Series::Summaries(summaries) => summaries.iter().map(of_summary).collect(),
         Series::Exact(_) => Vec::new(),
@@ -300,6 +306,47 @@ fn copied_sequence(sequences: &[Vec<UnitOfTime>]) -> Option<String> {
     (length > 1 && log_p < BY_CHANCE.ln()).then(|| {
         format!("{length} processes or blocks in a row recorded exactly the samples of {length} others")
     })
+}
+
+/// Returns the finding about processes that have the date and the samples of a process in another file, which a tool may
+/// have appended to. Dates can repeat, so as many must agree as chance does not explain among processes of other dates.
+fn copied_with_date(sides: &[Vec<Record<'_>>; 2]) -> Option<String> {
+    let records = sides.iter().enumerate().flat_map(|(side, records)| {
+        records.iter().filter_map(move |record| Some((record.dated?, &record.bits, (side, record.session))))
+    });
+    let records: Vec<_> = records.collect();
+    let [values, dates, both] = [
+        equal_pairs(&records.iter().map(|(_, bits, _)| *bits).collect::<Vec<_>>()),
+        equal_pairs(&records.iter().map(|(date, ..)| *date).collect::<Vec<_>>()),
+        equal_pairs(&records.iter().map(|(date, bits, _)| (*date, *bits)).collect::<Vec<_>>()),
+    ];
+    // A machine shows similar values for a while.
+    let neighbors = records.windows(2).filter(|pair| pair[0].0 != pair[1].0);
+    let alike =
+        neighbors.fold((0, 0), |(same, all), pair| (same + usize::from(pair[0].1 == pair[1].1), all + 1));
+    let alike = if alike.0 == 0 { 0.0 } else { share_equal([alike]) };
+    let agreement = share_equal([(values.0 - both.0, values.1 - dates.0)]).max(alike);
+    if agreement > COARSE {
+        return None;
+    }
+    let mut seen: HashMap<_, usize> = HashMap::new();
+    let (mut compared, mut copies, mut log_p) = (0, 0, 0.0);
+    for (date, bits, file) in records {
+        let mut in_others = |bits| {
+            let all = seen.entry((date, bits, None)).or_default();
+            let before = std::mem::replace(all, *all + 1);
+            let of_file = seen.entry((date, bits, Some(file))).or_default();
+            before - std::mem::replace(of_file, *of_file + 1)
+        };
+        let candidates = in_others(None);
+        compared += usize::from(candidates > 0);
+        if in_others(Some(bits)) > 0 {
+            copies += 1;
+            log_p += (candidates as f64 * agreement).min(1.0).ln();
+        }
+    }
+    (log_choices(compared, copies) + log_p < BY_CHANCE.ln())
+        .then(|| format!("{copies} processes have the date and the samples of one in another file"))
 }
 
 /// Returns the finding about a side whose processes all recorded the same values, while the other side shows

@@ -6,6 +6,7 @@
 //! process.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use benchgate_core::model::{
     Benchmark, BenchmarkName, ENVIRONMENT, Lint, LintCode, Metric, MetricSeries, Outcome, Process, Run,
@@ -46,6 +47,8 @@ struct LatencyColumns {
     axes: Vec<(usize, String)>,
     /// Position and name of each column that can state a failure.
     others: Vec<(usize, String)>,
+    /// Positions of the columns that date a row.
+    dates: Vec<usize>,
     count: usize,
     /// Nanoseconds in the unit of the time column.
     scale: f64,
@@ -109,21 +112,23 @@ fn header(line: &str) -> Option<Result<LatencyColumns, String>> {
     }
     let others = cells.iter().cloned().enumerate();
     let others: Vec<_> = others.filter(|(at, _)| ![model, target, time].contains(at)).collect();
+    let axes = others.iter().filter(|(_, cell)| is_axis(&words(cell)) && !is_tool_version(cell));
+    let dates = others.iter().filter(|(_, cell)| words(cell).iter().any(|word| is_in(DATES, word)));
     Some(Ok(LatencyColumns {
         model,
         target,
         time,
-        axes: others
-            .iter()
-            .filter(|(_, cell)| is_axis(&words(cell)) && !is_tool_version(cell))
-            .cloned()
-            .collect(),
+        axes: axes.cloned().collect(),
+        dates: dates.map(|(at, _)| *at).collect(),
         others,
         count: cells.len(),
         scale,
         statistic: (best > 0).then(|| cells[time].clone()),
     }))
 }
+
+/// Words in the names of columns that date a row.
+const DATES: &str = "timestamp datetime date";
 
 /// Programs whose version is part of the environment. The version of a model or of data tells experiments apart.
 const TOOLS: &str = "compiler toolchain framework runtime iree torch pytorch xla jax onnx onnxruntime ort tensorrt tvm triton llvm \
@@ -185,6 +190,7 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
         time: 3,
         axes: Vec::new(),
         others: Vec::new(),
+        dates: vec![0],
         count: 4,
         scale: 1e6,
         statistic: None,
@@ -234,7 +240,8 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
             list.len() - 1
         });
         let rows = &mut list[at];
-        rows.take(time, columns.scale).map_err(|what| line_fault(line.number, what))?;
+        let dated = columns.dates.iter().map(|at| cells[*at]).collect::<Vec<_>>().join(" ");
+        rows.take(time, columns.scale, dated).map_err(|what| line_fault(line.number, what))?;
         // A commit that is an axis is part of the name.
         let is_axis = |at: usize| columns.axes.iter().any(|(axis, _)| *axis == at);
         let others = || columns.others.iter().filter(|(at, _)| !is_axis(*at));
@@ -288,7 +295,7 @@ impl LatencyRows {
         }
     }
 
-    fn take(&mut self, time: &str, scale: f64) -> Result<(), &'static str> {
+    fn take(&mut self, time: &str, scale: f64, dated: String) -> Result<(), &'static str> {
         self.rows += 1;
         match time {
             "error" => self.errors += 1,
@@ -301,7 +308,8 @@ impl LatencyRows {
                 } else if value <= 0.0 {
                     self.zero += 1;
                 } else {
-                    self.times.push(Process { samples: vec![value], ..Process::default() });
+                    let dated = Some(dated).filter(|dated| !dated.is_empty()).map(Arc::from);
+                    self.times.push(Process { samples: vec![value], dated, ..Process::default() });
                 }
             }
         }

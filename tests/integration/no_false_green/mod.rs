@@ -4,6 +4,7 @@
 //! A case describes a manipulation of an honest setup. Each setup is run without manipulation first and must
 //! pass, because a setup that never passes would prove nothing.
 
+mod appended;
 mod base;
 mod builds;
 mod bundles;

@@ -374,6 +374,8 @@ pub struct Process {
     pub stated_stddev: Option<f64>,
     /// Start of the process, RFC 3339, if known.
     pub started: Option<Arc<str>>,
+    /// Date that the row of a foreign file states, as printed, so its format, zone and resolution are unknown.
+    pub dated: Option<Arc<str>>,
 }
 
 /// A tool's summary of repetitions whose values it did not keep.

@@ -156,6 +156,7 @@ fn taken(
             iterations: process.iterations,
             stated_stddev,
             started: Some(Arc::from(process.started.as_str())),
+            dated: None,
         })
     };
     worked.filter_map(taken).collect()
