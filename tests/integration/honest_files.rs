@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::harness::{Outcome, World};
+use crate::rated_files::{self, FORMATS, least, mean, median, times};
 
 /// The number of files of a side: enough for a verdict without an assumed spread.
 const FILES: u32 = 24;
@@ -490,4 +491,39 @@ fn an_empty_loop_is_told_as_such() {
     write(&world, |_, file| google_benchmark(file, 2e-7, &json!({}), nothing));
     let outcome = compare(&world).expect_code(20);
     assert!(outcome.stdout.contains("that of an empty loop"), "{}", outcome.said());
+}
+
+#[test]
+fn a_rate_that_is_computed_from_the_time_is_judged_with_it() {
+    for (format, file) in FORMATS {
+        for statistic in [mean, median, least] {
+            for (files, between) in [(24, 0.01), (24, 0.03), (1, 0.0)] {
+                let side = |time: f64| {
+                    move |at: u64| {
+                        let rate = |times: &[f64]| 32e3 / statistic(times);
+                        file(&times(at, time, between), "throughput", &rate)
+                    }
+                };
+                for time in [12.0, 10.8] {
+                    let outcome = rated_files::compare(files, side(12.0), side(time));
+                    assert_eq!(
+                        outcome.code,
+                        Some(0),
+                        "{format}, {files} files, {time} ms: {}",
+                        outcome.said()
+                    );
+                }
+                assert_ne!(rated_files::compare(files, side(12.0), side(13.5)).code, Some(0), "{format}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_rate_that_was_chosen_is_no_amount_of_work() {
+    for (format, file) in FORMATS.into_iter().filter(|(format, _)| *format != "Bencher") {
+        let side = |time: f64| move |at: u64| file(&times(at, time, 0.01), "target_fps", &|_: &[f64]| 60.0);
+        let outcome = rated_files::compare(24, side(12.0), side(10.0));
+        assert_eq!(outcome.code, Some(0), "{format}: {}", outcome.said());
+    }
 }

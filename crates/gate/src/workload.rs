@@ -178,24 +178,18 @@ const DIGITS: usize = 3;
 /// Returns the rate by which the work of a call differs, as `items-per-second: 64 / 32 per call`; `None` if the work
 /// is the same or unknown.
 pub fn difference(base: &Benchmark, head: &Benchmark) -> Option<String> {
-    // A rate that never varies, although times do, was set and not measured: `target_fps`.
-    let values = |side: &Benchmark, name: &str| side.metric(name).map_or_else(Vec::new, series::values);
-    let varies = |name: &str| {
-        let all = [values(base, name), values(head, name)].concat();
-        all.len() < 3 || all.iter().any(|value| *value != all[0])
-    };
-    let times_vary = varies(&Metric::LATENCY.name);
-    let rates = base.metrics.iter().filter(|series| series.metric.is_rate_of_work());
-    rates.filter(|rate| !times_vary || varies(&rate.metric.name)).find_map(|rate| {
+    measured_rates(base, head).find_map(|rate| {
         let name = &rate.metric.name;
         // The tool divides by one of the clocks, and by the same one on both sides.
         let clocks = [Metric::CPU_TIME, Metric::LATENCY];
-        let [by_cpu, by_wall] = clocks.map(|clock| {
-            let of_base = Work::new(rate, base.metric(&clock.name)?)?;
+        let by = |clock: &Metric, centre: Centre| {
+            let of_base = Work::new(rate, base.metric(&clock.name)?, centre)?;
             let Some(of_head) = head.metric(name) else { return Some((of_base, None)) };
-            Some((of_base, Some(Work::new(of_head, head.metric(&clock.name)?)?)))
-        });
-        let found: Vec<(Work, Option<Work>)> = by_cpu.into_iter().chain(by_wall).collect();
+            Some((of_base, Some(Work::new(of_head, head.metric(&clock.name)?, centre)?)))
+        };
+        let ways =
+            clocks.iter().flat_map(|clock| Centre::of_rate(rate).iter().map(move |centre| (clock, *centre)));
+        let found: Vec<(Work, Option<Work>)> = ways.filter_map(|(clock, centre)| by(clock, centre)).collect();
         // The clock of the rate shows a whole number; the other one doesn't.
         let is_whole = |(base, head): &(Work, Option<Work>)| {
             base.is_whole() && head.as_ref().is_some_and(Work::is_whole)
@@ -212,6 +206,18 @@ pub fn difference(base: &Benchmark, head: &Benchmark) -> Option<String> {
         let of_head = of_head.as_ref().map_or("not stated".to_owned(), |head| head.shown());
         Some(format!("{name}: {} / {of_head} per call", of_base.shown()))
     })
+}
+
+/// Returns base's rates of work. One that never varies, although times do, was set and not measured: `target_fps`.
+fn measured_rates<'a>(base: &'a Benchmark, head: &'a Benchmark) -> impl Iterator<Item = &'a MetricSeries> {
+    let varies = |name: &str| {
+        let values = |side: &Benchmark| side.metric(name).map_or_else(Vec::new, series::values);
+        let all = [values(base), values(head)].concat();
+        all.len() < 3 || all.iter().any(|value| *value != all[0])
+    };
+    let times_vary = varies(&Metric::LATENCY.name);
+    let rates = base.metrics.iter().filter(|series| series.metric.is_rate_of_work());
+    rates.filter(move |rate| !times_vary || varies(&rate.metric.name))
 }
 
 /// Share by which head's amounts of work must be below base's if these vary.
@@ -243,24 +249,20 @@ type Calls = Vec<Vec<(f64, Option<u64>)>>;
 /// by one of the clocks, so both must show it. A rate that fell, and that fails the gate itself, is judged like a time.
 pub fn less_work(base: &Benchmark, head: &Benchmark, is_fatal: impl Fn(&Metric) -> bool) -> Option<Lint> {
     // A stored session keeps one value of each process.
-    let is_summarised = |side: &Benchmark, name: &str| {
-        side.metric(name).is_some_and(|series| matches!(series.series, Series::Summaries(_)))
+    let is_summarised = |name: &str| {
+        let sides = [base, head].into_iter().filter_map(|side| side.metric(name));
+        sides.into_iter().any(|series| matches!(series.series, Series::Summaries(_)))
     };
     let of_calls = |side: &Benchmark, rate: &str, clock: &Metric| -> Option<Calls> {
         let (rates, times) = (side.metric(rate)?, side.metric(&clock.name)?);
-        if [base, head].into_iter().any(|side| is_summarised(side, rate)) {
+        if is_summarised(rate) || is_summarised(&clock.name) {
             let (rates, times) = (centres(rates)?, centres(times)?);
             let pairs = (rates.len() == times.len()).then(|| rates.into_iter().zip(times))?;
             return Some(pairs.map(|((rate, _), (time, calls))| vec![(rate * time, calls)]).collect());
         }
-        let (Series::Processes(rates), Series::Processes(times)) = (&rates.series, &times.series) else {
-            return None;
-        };
-        let pairs = (rates.len() == times.len()).then(|| rates.iter().zip(times))?;
-        let of_process = |(rates, times)| {
-            repetitions(rates, times).map(|(rate, time, calls)| (rate * time, calls)).collect()
-        };
-        Some(pairs.map(of_process).collect())
+        let of_call = |(rate, time, calls)| (rate * time, calls);
+        let processes = repetitions(rates, times, Centre::Mean)?.into_iter();
+        Some(processes.map(|process| process.into_iter().map(of_call).collect()).collect())
     };
     let is_less = |(base, head): &(Calls, Calls)| {
         // The calls of a process are not independent.
@@ -270,11 +272,14 @@ pub fn less_work(base: &Benchmark, head: &Benchmark, is_fatal: impl Fn(&Metric) 
         });
         let [base, head] = [base.concat(), head.concat()];
         // If values were lost, the others don't belong together.
-        let (Some((first_work, _)), false) = (base.first(), head.is_empty()) else { return false };
+        if base.is_empty() || head.is_empty() {
+            return false;
+        }
         let [of_base, of_head] =
             [&base, &head].map(|side| side.iter().map(|(work, _)| *work).collect::<Vec<_>>());
         // Whole amounts of constant work are compared exactly.
-        let varies = of_base.iter().any(|work| (work / first_work - 1.0).abs() > 1e-6);
+        let varies = |side: &[f64]| side.iter().any(|work| (work / side[0] - 1.0).abs() > 1e-6);
+        let varies = varies(&of_base) || varies(&of_head);
         // A number that does not depend on the number of calls shows nothing about one.
         let counted =
             base.iter().chain(&head).filter_map(|(work, calls)| Some((work * (*calls)? as f64, *calls)));
@@ -286,8 +291,7 @@ pub fn less_work(base: &Benchmark, head: &Benchmark, is_fatal: impl Fn(&Metric) 
     };
     let clocks = [Metric::CPU_TIME, Metric::LATENCY];
     let is_clock = |metric: &Metric| clocks.iter().any(|clock| clock.name == metric.name);
-    let rates =
-        base.metrics.iter().filter(|series| series.metric.is_rate_of_work() && !is_clock(&series.metric));
+    let rates = measured_rates(base, head).filter(|series| !is_clock(&series.metric));
     let is_judged = |rate: &&MetricSeries| {
         let of_head = head.metric(&rate.metric.name);
         let values = |series: &MetricSeries| series::described(series).map(|stats| stats.location);
@@ -325,31 +329,25 @@ struct Work {
 impl Work {
     /// Returns `None` if the repetitions do not show that a call always does the same work: a rate may count
     /// something else, or belong to another clock.
-    fn new(rate: &MetricSeries, time: &MetricSeries) -> Option<Self> {
+    fn new(rate: &MetricSeries, time: &MetricSeries, centre: Centre) -> Option<Self> {
+        let pairs = repetitions(rate, time, centre)?.concat();
         // A reader that computes the bounds of a rounded rate knows that it is the rate of the time.
-        let mut bounded = None;
-        let pairs: Vec<(f64, f64, Option<u64>)> = match (&rate.series, &time.series) {
-            (Series::Processes(rates), Series::Processes(times)) if rates.len() == times.len() => {
-                rates.iter().zip(times).flat_map(|(rates, times)| repetitions(rates, times)).collect()
+        let bounded = match &rate.series {
+            Series::Summaries(rates) => {
+                rates.iter().map(rounding_of).try_fold(0.0, |most, rate| Some(rate?.max(most)))
             }
-            (Series::Summaries(rates), Series::Summaries(times)) if rates.len() == times.len() => {
-                bounded = rates.iter().map(rounding_of).try_fold(0.0, |most, rate| Some(rate?.max(most)));
-                let means = |rate: &Summary, time: &Summary| {
-                    bounded.and(rate.mean.zip(time.mean)).map(|(rate, time)| (rate, time, None))
-                };
-                let centres = |(rate, time): (&Summary, &Summary)| {
-                    let medians = rate.median.zip(time.median).map(|(rate, time)| (rate, time, None));
-                    medians.or_else(|| means(rate, time))
-                };
-                rates.iter().zip(times).filter_map(centres).collect()
-            }
-            _ => return None,
+            _ => None,
         };
         let work: Vec<f64> = pairs.iter().map(|(rate, time, _)| rate * time * 1e-9).collect();
         let of_rate = bounded.unwrap_or_else(|| rounding(pairs.iter().map(|pair| pair.0)));
-        let rounding = of_rate + rounding(pairs.iter().map(|pair| pair.1));
+        // A mean has more digits than the times of which it is the mean.
+        let of_time = match &time.series {
+            Series::Processes(times) => rounding(times.iter().flat_map(|it| it.samples.iter().copied())),
+            _ => rounding(pairs.iter().map(|pair| pair.1)),
+        };
+        let rounding = of_rate + of_time;
         let per_call = describe::median(&work)?;
-        // The product of two medians is only exact if both are of the same repetition.
+        // The product of two medians is only exact if both are of the same repetition, and that of two means if there is one.
         let between = match &rate.series {
             Series::Summaries(rates) => rates.iter().map(relative_variance).fold(0.0, f64::max),
             _ => 0.0,
@@ -412,11 +410,12 @@ fn rounding_of(rate: &Summary) -> Option<f64> {
     Some((high - low) / (high + low)).filter(|share| share.is_finite() && *share >= 0.0)
 }
 
-/// Returns the variance of the repetitions, as a share, if their number is even, so that the median is none of them.
+/// Returns the variance of the repetitions, as a share, if their centre is none of them: a mean, or the median of an even
+/// number.
 fn relative_variance(rate: &Summary) -> f64 {
-    let is_even = rate.n.is_some_and(|repetitions| repetitions % 2 == 0);
-    let share = rate.stddev.zip(rate.median).map_or(0.0, |(stddev, median)| stddev / median);
-    if is_even && share.is_finite() { share * share } else { 0.0 }
+    let is_one = rate.median.is_some() && rate.n.is_none_or(|repetitions| repetitions % 2 == 1);
+    let share = rate.stddev.zip(rate.median.or(rate.mean)).map_or(0.0, |(stddev, centre)| stddev / centre);
+    if !is_one && share.is_finite() { share * share } else { 0.0 }
 }
 
 /// Returns the median of each process, and how many calls were timed together; `None` if a process has none.
@@ -431,15 +430,77 @@ fn centres(series: &MetricSeries) -> Option<Vec<(f64, Option<u64>)>> {
     }
 }
 
-/// Returns each repetition's rate, time and number of calls.
-fn repetitions<'a>(
-    rates: &'a Process,
-    times: &'a Process,
-) -> impl Iterator<Item = (f64, f64, Option<u64>)> + 'a {
+/// A statistic by which a script that states one rate of many times may have divided.
+#[derive(Clone, Copy)]
+enum Centre {
+    Mean,
+    Median,
+    Least,
+}
+
+impl Centre {
+    /// Returns the statistics that are possible for a rate. If each repetition has its own, there is no choice.
+    fn of_rate(rate: &MetricSeries) -> &'static [Self] {
+        const ALL: [Centre; 3] = [Centre::Mean, Centre::Median, Centre::Least];
+        let is_single = |process: &Process| process.samples.len() == 1;
+        match &rate.series {
+            Series::Processes(rates) if rates.iter().all(is_single) => &ALL,
+            _ => &ALL[..1],
+        }
+    }
+
+    fn of(self, times: &[f64]) -> Option<f64> {
+        match self {
+            Self::Mean => (!times.is_empty()).then(|| times.iter().sum::<f64>() / times.len() as f64),
+            Self::Median => describe::median(times),
+            Self::Least => times.iter().copied().reduce(f64::min),
+        }
+    }
+
+    fn of_summary(self, times: &Summary) -> Option<f64> {
+        match self {
+            Self::Mean => times.mean,
+            Self::Median => times.median,
+            Self::Least => times.min,
+        }
+    }
+}
+
+/// The rate and the time of a repetition, and how many calls were timed together.
+type Repetition = (f64, f64, Option<u64>);
+
+/// Returns the repetitions of each process; `None` if the processes have
+/// no order in which they belong together. A process with one rate of many times counts as one repetition.
+fn repetitions(rate: &MetricSeries, time: &MetricSeries, centre: Centre) -> Option<Vec<Vec<Repetition>>> {
     // If values were lost, the others don't belong together.
-    let whole = rates.samples.len() == times.samples.len();
-    let pairs = rates.samples.iter().zip(&times.samples);
-    pairs.filter(move |_| whole).map(|(rate, time)| (*rate, *time, times.iterations))
+    let of_process = |(rates, times): (&Process, &Process)| match rates.samples.as_slice() {
+        all if all.len() == times.samples.len() => {
+            let pairs = all.iter().zip(&times.samples);
+            pairs.map(|(rate, time)| (*rate, *time, times.iterations)).collect()
+        }
+        [rate] => centre.of(&times.samples).map(|time| (*rate, time, times.iterations)).into_iter().collect(),
+        _ => Vec::new(),
+    };
+    let with_summary = |(rates, times): (&Process, &Summary)| match rates.samples.as_slice() {
+        [rate] => centre.of_summary(times).map(|time| (*rate, time, None)).into_iter().collect(),
+        _ => Vec::new(),
+    };
+    let of_summaries = |(rate, time): (&Summary, &Summary)| {
+        let pair = rate.median.zip(time.median).or_else(|| rate.mean.zip(time.mean));
+        pair.map(|(rate, time)| (rate, time, None)).into_iter().collect()
+    };
+    match (&rate.series, &time.series) {
+        (Series::Processes(rates), Series::Processes(times)) if rates.len() == times.len() => {
+            Some(rates.iter().zip(times).map(of_process).collect())
+        }
+        (Series::Processes(rates), Series::Summaries(times)) if rates.len() == times.len() => {
+            Some(rates.iter().zip(times).map(with_summary).collect())
+        }
+        (Series::Summaries(rates), Series::Summaries(times)) if rates.len() == times.len() => {
+            Some(rates.iter().zip(times).map(of_summaries).collect())
+        }
+        _ => None,
+    }
 }
 
 /// Returns the largest error of printed values due to rounding, as a share.

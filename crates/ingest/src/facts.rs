@@ -1,15 +1,15 @@
 //! Fields of a row that its reader does not know. They can state a failure, a problem that base's row must
 //! state as well, a fact about the experiment (`dtype`, `batch_size`, `gpu`), which must be equal on both
-//! sides, or how right the result is, which must not become worse. Other fields are dates, numbers of rows or
-//! measurements.
+//! sides, how right the result is, which must not become worse, or a rate, which shows the work of a call.
+//! Other fields are dates, numbers of rows or measurements.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
 use benchgate_core::model::{
-    Benchmark, ENVIRONMENT, FIELD, FIELDS, Lint, LintCode, Quality, Run, Stage, VARIES, excerpt, is_in,
-    name_words, states_rate, words,
+    Benchmark, ENVIRONMENT, FIELD, FIELDS, Lint, LintCode, Metric, Quality, Run, Stage, VARIES, excerpt,
+    is_in, name_words, states_rate, words,
 };
 
 use super::build::{fail, processes, time_unit};
@@ -97,15 +97,17 @@ pub(super) fn state(benchmark: &mut Benchmark, fields: &[Field]) {
     if let Some(why) = fields.iter().find_map(|(name, value)| failure(name, value)) {
         fail(benchmark, Stage::Benchmark, why);
     }
-    let mut qualities: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    // Without a time, a rate would decide alone.
+    let is_timed = benchmark.metric(&Metric::LATENCY.name).is_some();
+    let mut numbers: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for (name, value) in fields {
         benchmark.lints.extend(problem(name, value));
-        if let Some(value) = quality(name, value) {
-            qualities.entry(name).or_default().push(value);
+        if let Some(value) = if is_timed { compared(name, value) } else { quality(name, value) } {
+            numbers.entry(name).or_default().push(value);
         }
     }
-    for (name, values) in qualities {
-        state_quality(benchmark, name, values);
+    for (name, values) in numbers {
+        state_values(benchmark, name, values);
     }
     let mut names: Vec<&str> = Vec::new();
     for (name, value) in fields.iter().filter_map(|(name, value)| Some((name, fact(name, value)?))) {
@@ -309,16 +311,24 @@ fn is_quality(name: &str) -> bool {
 }
 
 /// Returns the number of a field that states how right the result is.
-pub(super) fn quality(name: &str, value: &str) -> Option<f64> {
+fn quality(name: &str, value: &str) -> Option<f64> {
     if is_quality(name) { number(value) } else { None }
 }
 
-/// Adds the values of a field that states how right the result is as a metric, so that they are compared like those
-/// of a counter. A benchmark without a measurement gets none.
-pub(super) fn state_quality(benchmark: &mut Benchmark, name: &str, values: Vec<f64>) {
-    if !benchmark.metrics.is_empty() && benchmark.metric(name).is_none() {
+/// Returns the number of a field of one benchmark that states how right its result is, or a rate. A rate that a file states
+/// for all of its benchmarks shows the work of none.
+pub(super) fn compared(name: &str, value: &str) -> Option<f64> {
+    let rate = || number(value).filter(|_| counter_metric(name).is_rate_of_work());
+    quality(name, value).or_else(rate)
+}
+
+/// Adds the values of a field as a metric, so that they are compared like those of a counter. A benchmark without a
+/// measurement gets none.
+pub(super) fn state_values(benchmark: &mut Benchmark, name: &str, values: Vec<f64>) {
+    let metric = counter_metric(name);
+    if !benchmark.metrics.is_empty() && benchmark.metric(&metric.name).is_none() {
         let values = values.into_iter().map(|value| vec![value]).collect();
-        processes(benchmark, counter_metric(name), 1.0, values);
+        processes(benchmark, metric, 1.0, values);
     }
 }
 
@@ -551,6 +561,19 @@ const TIMED: &str =
 /// `size_mb`.
 const QUALIFIERS: &str = "id idx index number hash git cpu gpu device host peak used total wall compile compilation \
     elapsed duration inference kernel temp temperature mb mib gb gib kb bytes percent pct mhz ghz w sm per sec second step";
+
+/// Words for what a rate counts, in columns that hold a measured one: `images_per_sec`, `tok/s`.
+const RATED: &str = "per rate items samples images img imgs tokens tok toks frames requests req reqs queries inferences iterations \
+    iters steps examples sequences elements rows batches bits ops";
+
+/// Returns whether a column holds a measured rate, because every word of its name is known: `target_fps` chooses one.
+pub(super) fn is_measured_rate(name: &str) -> bool {
+    let is_known = |word: &&str| {
+        let named = [RATED, NO_AXES, QUALIFIERS, TIMED].into_iter().any(|known| is_in(known, word));
+        named || time_unit(word).is_some() || states_rate(word)
+    };
+    states_rate(name) && words(name).iter().all(is_known)
+}
 
 /// Returns whether a word is a percentile: `p50`, `p99`, `p999`.
 pub(super) fn is_percentile(word: &str) -> bool {

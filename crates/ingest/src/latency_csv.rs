@@ -1,7 +1,7 @@
 //! The suites' own `latency.csv` and `iree_latency.csv`: `timestamp, model, device or target, time`.
 //!
 //! Other columns are axes of the experiment (`batch`, `size_mb`), unless their names show that they number
-//! the rows or measure something else. The time is in milliseconds unless the header states another unit;
+//! the rows or measure something else, such as a rate. The time is in milliseconds unless the header states another unit;
 //! `error` or `unsupported` can replace it. Each run appends rows, so every row with a name is one more
 //! process.
 
@@ -28,8 +28,8 @@ struct LatencyRows {
     failed: Option<String>,
     /// The words of columns that say whether a result is right, which must be equal on both sides.
     verdicts: BTreeMap<String, BTreeSet<String>>,
-    /// The numbers of columns that say how right a result is.
-    quality: BTreeMap<String, Vec<f64>>,
+    /// The numbers of columns that say how right a result is, and rates.
+    compared: BTreeMap<String, Vec<f64>>,
     unsupported: u64,
     zero: u64,
     not_finite: u64,
@@ -112,7 +112,9 @@ fn header(line: &str) -> Option<Result<LatencyColumns, String>> {
     }
     let others = cells.iter().cloned().enumerate();
     let others: Vec<_> = others.filter(|(at, _)| ![model, target, time].contains(at)).collect();
-    let axes = others.iter().filter(|(_, cell)| is_axis(&words(cell)) && !is_tool_version(cell));
+    let axes = others.iter().filter(|(_, cell)| {
+        is_axis(&words(cell)) && !is_tool_version(cell) && !facts::is_measured_rate(cell)
+    });
     let dates = others.iter().filter(|(_, cell)| words(cell).iter().any(|word| is_in(DATES, word)));
     Some(Ok(LatencyColumns {
         model,
@@ -246,9 +248,9 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
         let is_axis = |at: usize| columns.axes.iter().any(|(axis, _)| *axis == at);
         let others = || columns.others.iter().filter(|(at, _)| !is_axis(*at));
         commits.add(others().map(|(at, name)| (name.as_str(), cells[*at])));
-        for (name, value) in others().filter_map(|(at, name)| Some((name, facts::quality(name, cells[*at])?)))
-        {
-            rows.quality.entry(name.clone()).or_default().push(value);
+        let compared = others().filter_map(|(at, name)| Some((name, facts::compared(name, cells[*at])?)));
+        for (name, value) in compared {
+            rows.compared.entry(name.clone()).or_default().push(value);
         }
         for (name, value) in columns.others.iter().map(|(at, name)| (name, cells[*at])) {
             rows.failed = rows.failed.take().or_else(|| facts::failure(name, value));
@@ -288,7 +290,7 @@ impl LatencyRows {
             errors: 0,
             failed: None,
             verdicts: BTreeMap::new(),
-            quality: BTreeMap::new(),
+            compared: BTreeMap::new(),
             unsupported: 0,
             zero: 0,
             not_finite: 0,
@@ -350,8 +352,8 @@ impl LatencyRows {
             let series = Series::Processes(times);
             benchmark.metrics.push(MetricSeries { metric: Metric::LATENCY, series });
         }
-        for (name, values) in self.quality {
-            facts::state_quality(&mut benchmark, &name, values);
+        for (name, values) in self.compared {
+            facts::state_values(&mut benchmark, &name, values);
         }
         benchmark
     }

@@ -225,7 +225,7 @@ fn benchmark(entry: &str, state: &State, devices: &HashMap<i64, &str>) -> Benchm
     facts::state(&mut benchmark, &fields);
     // The user's own numbers are mostly measurements.
     for (name, value) in numbers {
-        facts::state_quality(&mut benchmark, &name, number(&value).into_iter().collect());
+        facts::state_values(&mut benchmark, &name, number(&value).into_iter().collect());
     }
     benchmark
 }

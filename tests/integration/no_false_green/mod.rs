@@ -28,6 +28,7 @@ mod machines;
 mod measures;
 mod named_files;
 mod quality;
+mod rates;
 mod reported;
 mod suite_commands;
 mod tools;

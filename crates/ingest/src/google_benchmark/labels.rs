@@ -67,7 +67,7 @@ impl Labels {
     /// Adds the numbers to a benchmark that was measured.
     pub(super) fn state_numbers(self, benchmark: &mut Benchmark) {
         for (name, values) in self.numbers {
-            facts::state_quality(benchmark, &name, values);
+            facts::state_values(benchmark, &name, values);
         }
     }
 }
