@@ -58,7 +58,7 @@ fn no_head_that_was_appended_to_bases_files_is_green() {
     // One line of base is left, and only in some of head's files.
     let one = |file: u64| {
         let copied = base(file).lines().next().unwrap().to_owned() + "\n";
-        let copied = if file % 2 == 0 { copied } else { String::new() };
+        let copied = if file.is_multiple_of(2) { copied } else { String::new() };
         copied + &lines(file, 500, 12.3, 3, next_day, 4)
     };
     greens.check("one line in every other file", &compare(base, one));
