@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 
@@ -117,13 +116,19 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<LoadedRun, 
     let (mut joined, mut sessions, mut unknown) = (0, Vec::new(), Vec::new());
     let (mut extensions, mut families) = (HashSet::new(), Numbered::default());
     let paths: HashSet<&str> = inputs.iter().map(|input| input.path.as_str()).collect();
+    let mut written: HashSet<BenchmarkName> = HashSet::new();
     for input in inputs {
-        let is_marked = inputs.len() > 1 && numbered::is_no_result(&input.path, &paths);
-        let Some(mut run) = (if is_marked { None } else { load_one(input, format)? }) else {
+        let is_marked = inputs.len() > 1 && numbered::is_of_failed_run(&input.path);
+        let loaded = if is_marked { None } else { load_one(input, format)? };
+        // The printed results of a run that also wrote them to a file would count twice.
+        let is_text = numbered::is_text_of_result(&input.path, &paths);
+        let is_known = |run: &Run| run.benchmarks.iter().all(|it| written.contains(&it.name));
+        let Some(mut run) = loaded.filter(|run| !(is_text && is_known(run))) else {
             unknown.push(&input.path);
             continue;
         };
         joined += 1;
+        written.extend(run.benchmarks.iter().map(|benchmark| benchmark.name.clone()));
         extensions.insert(Path::new(&input.path).extension());
         families.add(&input.path);
         files.push(input.path.clone());
@@ -180,7 +185,9 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<LoadedRun, 
         if numbered::is_log_of_result(path, &paths) {
             run.lints.extend(ingest::logged_problems(&String::from_utf8_lossy(&bytes)));
         }
-        if families.contains(path) || may_be_result(Path::new(path), ingest::content(&bytes), &extensions) {
+        if families.contains(path)
+            || reading::may_be_result(Path::new(path), ingest::content(&bytes), &extensions)
+        {
             return Err(unreadable(&ingest::unrecognised(&bytes, path)));
         }
     }
@@ -228,28 +235,6 @@ impl SessionOfFiles {
         }
         None
     }
-}
-
-/// Returns true if an unrecognized file of a folder could be a result that can't be read. `extensions` are
-/// the file extensions of all results of this side.
-fn may_be_result(path: &Path, content: FileContent, extensions: &HashSet<Option<&OsStr>>) -> bool {
-    // The extension before the last one, as in `2.json.zip` or `2.json.part`.
-    let inner = path.file_stem().map(Path::new).and_then(Path::extension);
-    let named = extensions.contains(&path.extension());
-    match content {
-        FileContent::Compressed => true,
-        FileContent::Archive => named || inner.is_some() && extensions.contains(&inner) || is_zip(path),
-        // An interrupted process leaves files like these.
-        FileContent::Empty | FileContent::Utf16 | FileContent::BrokenJson => named,
-        FileContent::Binary => named || inner.is_some() && extensions.contains(&inner),
-        // A log of a command that failed has no results, and no format recognizes it.
-        FileContent::Html | FileContent::Text => named,
-        _ => false,
-    }
-}
-
-fn is_zip(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("zip"))
 }
 
 /// Rejects a file that is given twice, because its measurements would count twice.

@@ -86,18 +86,13 @@ pub fn is_of_failed_run(path: &str) -> bool {
     path.rsplit_once('.').is_some_and(|(_, extension)| extension.eq_ignore_ascii_case("failed"))
 }
 
-/// Returns whether a file is not read as a result, although its content may be one: it says that its run failed, or it is the
-/// printed text of a run that also wrote a file (`1.txt` next to `1.json`), whose results would count twice.
-pub fn is_no_result(path: &str, all: &HashSet<&str>) -> bool {
-    is_of_failed_run(path) || is_text_of_result(path, all)
-}
-
 /// Returns whether a file is the log of a run that left a result.
 pub fn is_log_of_result(path: &str, all: &HashSet<&str>) -> bool {
     !is_of_failed_run(path) && (is_log(path) || is_text_of_result(path, all))
 }
 
-fn is_text_of_result(path: &str, all: &HashSet<&str>) -> bool {
+/// Returns whether a file can be the printed text of a run that also wrote a file: `1.txt` next to `1.json`.
+pub fn is_text_of_result(path: &str, all: &HashSet<&str>) -> bool {
     let stem = ["txt", "log", "out"].iter().find_map(|end| path.strip_suffix(end)?.strip_suffix('.'));
     stem.is_some_and(|stem| all.contains(format!("{stem}.json").as_str()))
 }

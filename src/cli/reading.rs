@@ -1,11 +1,13 @@
 //! Reads results, which may be untrusted: only regular files, and only up to a size limit.
 
+use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::files;
 use crate::ingest;
-use crate::ingest::Format;
+use crate::ingest::{FileContent, Format};
 use crate::model::Run;
 use crate::record::MOST_RESULT_BYTES;
 
@@ -171,4 +173,26 @@ fn is_left_by_criterion(path: &Path) -> bool {
 fn failed(folder: &Path, why: &str) -> CliError {
     CliError::input(format!("failed to find results in {}: {why}", folder.display()))
         .hint("name the files, or a quoted glob that matches them")
+}
+
+/// Returns true if an unrecognized file of a folder could be a result that can't be read. `extensions` are
+/// the file extensions of all results of this side.
+pub fn may_be_result(path: &Path, content: FileContent, extensions: &HashSet<Option<&OsStr>>) -> bool {
+    // The extension before the last one, as in `2.json.zip` or `2.json.part`.
+    let inner = path.file_stem().map(Path::new).and_then(Path::extension);
+    let named = extensions.contains(&path.extension());
+    match content {
+        FileContent::Compressed => true,
+        FileContent::Archive => named || inner.is_some() && extensions.contains(&inner) || is_zip(path),
+        // An interrupted process leaves files like these.
+        FileContent::Empty | FileContent::Utf16 | FileContent::BrokenJson => named,
+        FileContent::Binary => named || inner.is_some() && extensions.contains(&inner),
+        // A log of a command that failed has no results, and no format recognizes it.
+        FileContent::Html | FileContent::Text => named,
+        _ => false,
+    }
+}
+
+fn is_zip(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("zip"))
 }

@@ -441,8 +441,9 @@ fn labels_and_scores_that_vary_from_process_to_process_are_no_difference() {
     }
     // A third of head's processes is more than chance explains.
     let world = World::new();
-    let word =
-        |side: &str, file: u32| if side == "head" && file % 3 == 0 { "cpu fallback" } else { "fast path" };
+    let word = |side: &str, file: u32| {
+        if side == "head" && file.is_multiple_of(3) { "cpu fallback" } else { "fast path" }
+    };
     write(&world, |side, file| {
         google_benchmark(file, 100.0, &json!({}), |_| json!({"label": word(side, file)}))
     });

@@ -5,7 +5,7 @@
 
 use benchgate_core::model::{
     ANY_TEXT, Benchmark, Divergence, Lint, LintCode, Metric, MetricSeries, OutputCheck, Quality, Run, SILENT,
-    STANDARD_OUTPUT, Series, VerifyCode,
+    STANDARD_OUTPUT, Series, VerifyCode, states_costs,
 };
 use benchgate_core::numerics::{self, Tensor};
 use benchgate_stats::classical::{OF_ONE_FACT, fewest_of_one_side};
@@ -236,11 +236,14 @@ fn lint(base: &Benchmark, head: &Benchmark, name: &str, quality: Quality) -> Opt
             Quality::Work => is_repeated && before[0] == before[1] && !is_total([base, head], name),
             _ => !differs(before[0], before[1]),
         };
-        // A program whose amount of work depends on chance may have the same one in all of base's processes.
-        let is_common = quality == Quality::Checksum
-            || other_processes([base, head], name, |value| differs(before[0], value))
-                .is_beyond_chance(OF_ONE_FACT);
-        let is_other = |value: f64| is_constant && is_common && differs(before[0], value);
+        // A program whose amount of work varies a little by chance may have the same one in all of base's processes.
+        let is_common = other_processes([base, head], name, |value| differs(before[0], value))
+            .is_beyond_chance(OF_ONE_FACT);
+        let is_much = |value: f64| (value - before[0]).abs() > MUCH * before[0].abs();
+        let is_other = |value: f64| {
+            let is_certain = quality == Quality::Checksum || is_common || is_much(value);
+            is_constant && is_certain && differs(before[0], value)
+        };
         let other = after.into_iter().find(|value| is_less || is_other(*value))?;
         let detail = detail([before[0], other].map(|value| value.to_string()));
         return Some(Lint::new(LintCode::WorkloadChanged, format!("the sides differ in {detail}")));
@@ -264,12 +267,16 @@ fn lint(base: &Benchmark, head: &Benchmark, name: &str, quality: Quality) -> Opt
         false => range,
         // A score that is the same in each process was computed, and not drawn.
         true if !counted && range == 0.0 => 0.0,
-        // A count varies like its square root (Poisson).
-        true if counted => OF_COUNTS * range.max(base_worst.abs().sqrt()).max(1.0),
+        // A count of failures varies like its square root (Poisson).
+        true if counted && quality == Quality::Failures => RARE * range.max(base_worst.abs().sqrt()).max(1.0),
+        true if counted => RARE * range.max(1.0),
+        true if matches!(quality, Quality::Score | Quality::Similarity) => range,
+        // Losses and errors have long tails.
         true => RARE * range,
     };
     let limit = if range == 0.0 { OF_ONE_FACT } else { NOT_CHANCE };
-    let is_found = is_worse(head_best, base_worst) || is_worse(head_worst, base_worst + least);
+    let is_one_worse = is_worse(head_worst, base_worst) && head_worst > base_worst + least;
+    let is_found = is_worse(head_best, base_worst) || is_one_worse;
     let is_found = is_found || is_other_unit || worse.are_enough() && worse.is_beyond_chance(limit) || {
         let sides = base.metric(name).zip(head.metric(name));
         let ranked = sides.and_then(|(base, head)| is_ranked_worse(base, head, badness));
@@ -306,6 +313,10 @@ pub fn changed_facts(
         let name = &series.metric.name;
         let was = values(series);
         let first = *was.first()?;
+        let moved = head.metric(name).and_then(|of_head| is_elsewhere(series, of_head));
+        if let Some(moved) = moved.filter(|_| !follows_time([of_base, head], name)) {
+            return Some(format!("`{name}` {moved}"));
+        }
         // A process may measure something once, and state it in each of its rows. A measurement is never the same for long.
         let least = if Quality::is_measurement(name) { ENOUGH_STEADY } else { 2 };
         // The order in which numbers are added changes their sum, also from process to process.
@@ -319,6 +330,9 @@ pub fn changed_facts(
         }
         let now = values(of_head);
         let is_same = was.iter().all(|value| *value == first);
+        if !is_same && (Quality::is_measurement(name) || states_costs(name)) {
+            return None;
+        }
         let rounding = if is_same { jitter } else { JITTERS * jitter };
         let differs = |value: &&f64| (**value - first).abs() > rounding;
         let other = now.iter().find(differs)?;
@@ -334,6 +348,36 @@ pub fn changed_facts(
     named.extend((more > 0).then(|| format!("{more} more")));
     named.extend(other_text(base, head));
     (!named.is_empty()).then(|| Lint::new(LintCode::FactChanged, named.join(", ")))
+}
+
+/// Returns whether a metric changed about as the time did, so that it is a part of it or counts what happens in it.
+fn follows_time(sides: [&Benchmark; 2], name: &str) -> bool {
+    let ratio = |name: &str| {
+        let [was, now] = sides.map(|side| describe::median(&values(side.metric(name)?)));
+        Some(now? / was?)
+    };
+    let ratios = ratio(name).zip(ratio(&Metric::LATENCY.name));
+    ratios.is_some_and(|(of_metric, of_time)| (of_metric / of_time - 1.0).abs() <= MUCH)
+}
+
+/// Describes how a number of unknown meaning that varies at base moved, if all of head's values are beyond all of base's and
+/// much larger or smaller. Its name may be that of a score.
+fn is_elsewhere(base: &MetricSeries, head: &MetricSeries) -> Option<String> {
+    let is_enough = base.series.processes().min(head.series.processes()) >= ENOUGH_RANKED;
+    let [was, now] = [base, head].map(|side| {
+        let values = values(side);
+        let extreme = |of: fn(f64, f64) -> f64| values.iter().copied().reduce(of);
+        Some((extreme(f64::min)?, describe::median(&values)?, extreme(f64::max)?))
+    });
+    let ((low, middle, high), (least, now, most)) = was.zip(now)?;
+    let is_apart = least > high || most < low;
+    let is_moved = is_enough && low < high && is_apart && (now - middle).abs() > MUCH * middle.abs();
+    let name = &base.metric.name;
+    let is_measured = Quality::is_measurement(name) || states_costs(name) || base.metric.is_rate();
+    (is_moved && !is_measured).then(|| {
+        let [was, now] = [middle, now].map(|value| benchgate_core::model::significant(value, 3));
+        format!("about {was} → {now}")
+    })
 }
 
 /// Returns the texts that the processes of the sides print, if they differ and nearly all processes of base print the same.
@@ -370,11 +414,11 @@ fn is_lost(base: &Benchmark, head: &Benchmark, name: &str) -> Option<(usize, usi
     (of_head * all_of_base > of_base * all && !is_split).then_some((of_base, of_head, all))
 }
 
-/// Number of ranges of base's values by which a single one must exceed base's worst. Losses and errors can have long tails.
-const RARE: f64 = 10.0;
+/// Number of ranges of base's values, or standard deviations of a count, by which a single value must exceed base's worst.
+const RARE: f64 = 3.0;
 
-/// Number of standard deviations by which a single count must exceed base's largest one.
-const OF_COUNTS: f64 = 5.0;
+/// Share by which a single amount of work must differ from one that is constant at base.
+const MUCH: f64 = 0.25;
 
 /// Processes of head that differ from all of base's.
 struct OtherProcesses {

@@ -7,9 +7,10 @@ use benchgate_core::model::{
     ARCHITECTURE, Benchmark, Lint, LintCode, Metric, MetricSeries, Process, Series, SideName, Summary,
     Workload, significant,
 };
+use benchgate_stats::classical::{OF_ONE_FACT, fewest_of_one_side};
 use benchgate_stats::describe;
 
-use super::chance::{NOT_CHANCE, ranked};
+use super::chance::{ENOUGH_RANKED, NOT_CHANCE, ranked};
 use super::series;
 use super::texts::label_lint;
 
@@ -215,9 +216,14 @@ fn measured_rates<'a>(base: &'a Benchmark, head: &'a Benchmark) -> impl Iterator
         let all = [values(base), values(head)].concat();
         all.len() < 3 || all.iter().any(|value| *value != all[0])
     };
+    // A rate that a program rounded to `0.04` shows no work. Tools that print few digits state bounds.
+    let is_coarse = |series: &MetricSeries| match &series.series {
+        Series::Processes(all) => all.iter().flat_map(|it| &it.samples).all(|value| digits(*value) < DIGITS),
+        Series::Summaries(_) | Series::Exact(_) => false,
+    };
     let times_vary = varies(&Metric::LATENCY.name);
     let rates = base.metrics.iter().filter(|series| series.metric.is_rate_of_work());
-    rates.filter(move |rate| !times_vary || varies(&rate.metric.name))
+    rates.filter(move |rate| !is_coarse(rate) && (!times_vary || varies(&rate.metric.name)))
 }
 
 /// Share by which head's amounts of work must be below base's if these vary.
@@ -228,6 +234,18 @@ pub fn is_ranked_less(base: &[f64], head: &[f64]) -> bool {
     let medians = describe::median(base).zip(describe::median(head));
     medians.is_some_and(|(base, head)| base > 0.0 && head < (1.0 - CLEARLY) * base)
         && ranked(base, head).is_some_and(|test| test.less < NOT_CHANCE)
+}
+
+/// Returns whether more of head's processes than chance explains did clearly less work than any of base's: a program that
+/// sometimes stops early does not do so at base.
+fn is_partly_less(base: &[f64], head: &[f64]) -> bool {
+    let Some(least) = base.iter().copied().reduce(f64::min).filter(|least| *least > 0.0) else {
+        return false;
+    };
+    let less = head.iter().filter(|work| **work < (1.0 - CLEARLY) * least).count();
+    let is_constant = base.iter().all(|work| work / least - 1.0 < LEAST);
+    let limit = if is_constant { OF_ONE_FACT } else { NOT_CHANCE };
+    base.len().min(head.len()) >= ENOUGH_RANKED && less >= fewest_of_one_side(head.len(), base.len(), limit)
 }
 
 /// Returns whether all amounts of head are clearly below base's, which vary little, and by more than these vary.
@@ -286,7 +304,9 @@ pub fn less_work(base: &Benchmark, head: &Benchmark, is_fatal: impl Fn(&Metric) 
         let counted: Vec<(f64, Option<u64>)> = counted.collect();
         let is_total = counted.iter().all(|(total, _)| (total / counted[0].0 - 1.0).abs() <= LEAST)
             && counted.iter().any(|(_, calls)| *calls != counted[0].1);
-        let is_clear = is_clearly_less(&of_base, &of_head) || is_ranked_less(&base_medians, &head_medians);
+        let is_clear = is_clearly_less(&of_base, &of_head)
+            || is_ranked_less(&base_medians, &head_medians)
+            || is_partly_less(&base_medians, &head_medians);
         varies && !is_total && is_clear
     };
     let clocks = [Metric::CPU_TIME, Metric::LATENCY];

@@ -188,7 +188,7 @@ pub(crate) fn read_markdown(text: &str) -> Result<Run, LineFault> {
     let (mut benchmarks, mut commits) = (ByName::default(), Commits::default());
     let mut device: Option<String> = None;
     // The heading before a table, and the lines of pairs (`dtype: f32`) after it.
-    let mut above = String::new();
+    let (mut above, mut level) = (String::new(), 1);
     let mut table: Option<MarkdownColumns> = None;
     let mut model: Option<String> = None;
     for line in lines(text) {
@@ -232,8 +232,13 @@ pub(crate) fn read_markdown(text: &str) -> Result<Run, LineFault> {
         } else if !line.text.trim().is_empty() {
             table = None;
         }
-        if row.is_none() && line.text.trim_start().starts_with('#') {
-            above.clear();
+        let depth = line.text.trim_start().chars().take_while(|c| *c == '#').count();
+        if row.is_none() && depth > 0 {
+            // The text above a heading also belongs to deeper ones.
+            if depth <= level {
+                above.clear();
+            }
+            level = depth;
         }
         if row.is_none() && line.text.contains(['#', ':', '=']) && above.len() < LONGEST_TEXT {
             above.push_str(", ");
@@ -260,7 +265,7 @@ fn state_text(benchmark: &mut Benchmark, text: &str) {
         facts::state(benchmark, &[("text".to_owned(), words)]);
     }
     for (name, value) in numbers(text) {
-        facts::state_quality(benchmark, &name, vec![value]);
+        facts::state_values(benchmark, &name, vec![value]);
     }
 }
 

@@ -10,7 +10,7 @@ use benchgate_core::model::{Benchmark, Better, Metric, Quality, Run, Summary, Un
 
 use super::build::{carried, check_summary, contradict, direction, own_metric, own_unit, summary};
 use super::facts::{self, Commits, Field};
-use super::google_benchmark::counter_metric;
+use super::google_benchmark::{self, counter_metric};
 use super::join::ByName;
 use super::json::{Value, parse, unique_entries, unique_map};
 use super::{LineFault, line_fault};
@@ -42,6 +42,11 @@ fn extra_fields(extra: &str) -> Vec<Field> {
     lines.filter_map(field).collect()
 }
 
+/// Returns whether a line of the free text is no pair and has digits: `256 tokens`, `accuracy 0.93`.
+fn is_remark(line: &str) -> bool {
+    !line.contains([':', '=']) && line.contains(|c: char| c.is_ascii_digit())
+}
+
 /// Reads github-action-benchmark's list. The file does not state which direction is better, so the caller has
 /// to.
 pub(super) fn read(text: &str, better: Better) -> Result<Run, LineFault> {
@@ -65,14 +70,24 @@ pub(super) fn read(text: &str, better: Better) -> Result<Run, LineFault> {
             contradict(&mut benchmark, detail);
         }
         summary(&mut benchmark, metric, scale, Summary { mean: Some(value.0), ..Summary::default() });
-        let mut fields = facts::of_json(&other);
+        let (mut fields, mut numbers) = (facts::of_json(&other), Vec::new());
         match extra {
-            Some(Json::String(text)) => fields.extend(extra_fields(&text)),
+            Some(Json::String(text)) => {
+                fields.extend(extra_fields(&text));
+                for line in text.lines().filter(|line| is_remark(line)) {
+                    numbers.extend(google_benchmark::numbers(line));
+                    let words = google_benchmark::fixed_words(line);
+                    fields.extend((!words.is_empty()).then(|| ("text".to_owned(), words)));
+                }
+            }
             Some(Json::Object(object)) => fields.extend(facts::of_json(&object)),
             _ => {}
         }
         commits.add(facts::borrowed(&fields));
         facts::state(&mut benchmark, &fields);
+        for (name, value) in numbers {
+            facts::state_values(&mut benchmark, &name, vec![value]);
+        }
         let range = range.as_ref().and_then(Json::as_str).map(|range| range.trim_matches(['±', ' ']));
         benchmark.lints.extend(range.and_then(|range| facts::problem("range", range)));
         benchmarks.push_once(benchmark);

@@ -26,72 +26,6 @@ pub(super) type Field = (String, String);
 /// Maximum number of bytes of the facts that a file states for all of its rows.
 const LONGEST: usize = 4096;
 
-/// Words in names of fields whose number chooses the work, and is not measured.
-const CHOSEN: &str =
-    "size scale threshold tolerance limit mode type length weight level unroll tile block chunk window";
-
-/// Values of numeric facts that differ among the runs of one side.
-#[derive(Debug, Default)]
-pub(super) struct Varying(BTreeMap<String, BTreeSet<String>>);
-
-impl Varying {
-    /// The least number of values that shows that a number is measured. Two may be two settings.
-    const ENOUGH: usize = 3;
-
-    /// Takes the facts in which a further run differs from the first one, so that the two appear equal.
-    pub(super) fn take(&mut self, first: &Benchmark, next: &mut Benchmark) {
-        for (label, value) in &mut next.labels {
-            let Some(known) = first.labels.get(label).filter(|known| *known != value) else { continue };
-            let is_taken = label.strip_prefix(FIELD).is_some_and(may_be_measured)
-                && [known.as_str(), value.as_str()].into_iter().all(is_reading);
-            if is_taken {
-                let values = self.0.entry(label.clone()).or_default();
-                values.insert(known.clone());
-                values.insert(std::mem::replace(value, known.clone()));
-            }
-        }
-    }
-
-    /// Notes in the joined benchmark which facts vary. Returns those of which too few values differ, with these values.
-    pub(super) fn finish(self, joined: &mut Benchmark) -> Vec<(String, String)> {
-        let mut few = Vec::new();
-        for (label, values) in self.0 {
-            if values.len() >= Self::ENOUGH {
-                joined.labels.insert(label, varying_label(&values));
-            } else {
-                few.push((label, values.into_iter().collect::<Vec<_>>().join(" / ")));
-            }
-        }
-        few
-    }
-}
-
-/// Returns the value of the label for a fact with these values, which states their range.
-fn varying_label(values: &BTreeSet<String>) -> String {
-    let first = |value: &String| number(value.split_whitespace().next()?);
-    let numbers: Vec<f64> = values.iter().filter_map(first).collect();
-    let low = numbers.iter().copied().fold(f64::INFINITY, f64::min);
-    let high = numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    format!("{VARIES}{low} to {high}")
-}
-
-/// Returns whether a value consists of numbers and their units: `23552272 kB`, `0.16 0.80 0.14`.
-fn is_reading(value: &str) -> bool {
-    const LONGEST_UNIT: usize = 4;
-    let is_unit =
-        |word: &str| word.len() <= LONGEST_UNIT && word.chars().all(|c| c.is_ascii_alphabetic() || c == '/');
-    let mut words = value.split_whitespace();
-    words.next().is_some_and(|first| number(first).is_some())
-        && words.all(|word| number(word).is_some() || is_unit(word))
-}
-
-/// Returns whether a number in a field with this name can be a measurement, because the name states no amount of work
-/// and no setting.
-fn may_be_measured(name: &str) -> bool {
-    let lower = name_words(name);
-    Quality::of_name(name).is_none() && !words(&lower).iter().any(|word| is_in(CHOSEN, word))
-}
-
 /// Adds the facts among these fields to the benchmark, which has failed if a field says so.
 pub(super) fn state(benchmark: &mut Benchmark, fields: &[Field]) {
     if let Some(why) = fields.iter().find_map(|(name, value)| failure(name, value)) {
@@ -119,6 +53,9 @@ pub(super) fn state(benchmark: &mut Benchmark, fields: &[Field]) {
     for (name, value) in fields.iter().filter(|(name, value)| states_version(name, value)) {
         benchmark.labels.insert(format!("{ENVIRONMENT}{name}"), plain(value));
     }
+    // Fields of one row can stand in several places.
+    let known = benchmark.labels.get(FIELDS).cloned().unwrap_or_default();
+    names.extend(known.split(", ").filter(|name| !name.is_empty()));
     names.sort_unstable();
     if !names.is_empty() {
         benchmark.labels.insert(FIELDS.to_owned(), names.join(", "));
@@ -460,9 +397,17 @@ const VOLATILE: &str = "timestamp date datetime uuid pid commit branch url user 
     attempt node ip seconds port";
 
 /// Names of fields that count what a tool chose to repeat.
-const REPEATED: &str = "iterations iters rounds samples count id ids at revision build release run ci job workflow github \
-    gitlab buildkite jenkins circle number no pr pull request change changelist cl patchset head ref refs rev dirty author \
-    snapshot session uptime time compiled built";
+const REPEATED: &str = "iterations iters rounds samples count id ids at revision build release run ci github \
+    gitlab buildkite jenkins circle pr pull request changelist cl patchset rev dirty author uptime message subject";
+
+/// Other words of such names, which alone can state a fact.
+const OF_REPEATED: &str = "number no time change ref head";
+
+/// First words of the names of variables that a CI service sets, and words for the container or the host of a job.
+const OF_CI: &str =
+    "github gitlab ci buildkite circle circleci travis drone cirrus jenkins appveyor runner agent executor";
+const OF_HOST: &str = "docker container pod namespace zone node image";
+const OF_HOST_NAMES: &str = "docker container pod namespace availability zone node image id name digest tag";
 
 /// Words in names of fields for the command that was run.
 const COMMAND: &str = "cmd cmdline command argv args arguments line cli flags options run bench benchmark";
@@ -484,7 +429,8 @@ fn fact(name: &str, value: &str) -> Option<String> {
     if any("cmd cmdline command argv args") && only(COMMAND) {
         return settings(value);
     }
-    if let Some(file) = data_file(value) {
+    if let Some(file) = data_file(value).filter(|_| !any("output outputs out result results dump save saved"))
+    {
         return Some(file.to_owned());
     }
     let is_mode = || is_in(MODES, &value.trim().to_lowercase());
@@ -492,8 +438,18 @@ fn fact(name: &str, value: &str) -> Option<String> {
         return Some(plain(value));
     }
     let is_volatile = any(VOLATILE) && !is_in("size length count", last);
+    let is_repeated =
+        any(REPEATED) && words.iter().all(|word| is_in(REPEATED, word) || is_in(OF_REPEATED, word));
     let is_checksum = Quality::of_name(name) == Some(Quality::Checksum) && lower.trim() != "hash";
-    if is_volatile || only(REPEATED) || is_place(value) || !is_checksum && is_identity(value) {
+    let is_of_ci = words.len() > 1 && words.first().is_some_and(|word| is_in(OF_CI, word));
+    let is_of_host = any(OF_HOST) && only(OF_HOST_NAMES) && words != ["image"];
+    if is_volatile
+        || is_repeated
+        || is_of_ci
+        || is_of_host
+        || is_place(value)
+        || !is_checksum && is_identity(value)
+    {
         return None;
     }
     if states_version(name, value) || quality(name, value).is_some() {
@@ -533,9 +489,12 @@ fn is_version(name: &str) -> bool {
     any("version versions") && !is_machines(name) || is_compiler
 }
 
-/// Returns whether a field states a version, by its name or its value.
+/// Returns whether a field states a version, by its name or its value. A shape can look like one.
 fn states_version(name: &str, value: &str) -> bool {
-    !is_absent(value) && (is_version(name) || is_version_number(value) && !is_machines(name))
+    const DATA: &str = "dataset data dims dim shape shapes model weights input inputs size sizes config cfg";
+    let is_of_data = || words(&name_words(name)).iter().any(|word| is_in(DATA, word));
+    let has_version = || value.split_whitespace().any(is_version_number) && !is_machines(name);
+    !is_absent(value) && (is_version(name) || has_version() && !is_of_data())
 }
 
 /// Returns whether a field with this name states a version of the machine, which must be equal.

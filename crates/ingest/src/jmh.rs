@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use benchgate_core::model::{
-    Benchmark, Better, ENVIRONMENT, Lint, LintCode, Metric, Run, Stage, Summary, Unit, is_in, name_words,
-    words,
+    Benchmark, Better, ENVIRONMENT, Lint, LintCode, Metric, Quality, Run, Stage, Summary, Unit, is_in,
+    name_words, words,
 };
 
 use super::build::{
@@ -194,6 +194,7 @@ fn benchmark(entry: JmhEntry) -> Benchmark {
             continue;
         }
         let better = match score.unit.as_str() {
+            _ if Quality::of_name(&name) == Some(Quality::Failures) => Better::Lower,
             unit if unit.starts_with("ops/") => Better::Higher,
             // The cost of one operation, or the work of the garbage collector.
             unit if unit.ends_with("/op") || name.starts_with("gc.") => Better::Lower,

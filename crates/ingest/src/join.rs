@@ -9,7 +9,7 @@ use benchgate_core::model::{
 };
 use benchgate_stats::describe;
 
-use super::facts::Varying;
+use super::varying::Varying;
 use super::{IngestError, build};
 
 /// Joins runs one at a time, so that only samples are kept in memory, and never the bytes of a second file.

@@ -29,6 +29,7 @@ mod read;
 mod text;
 mod torchbench;
 mod values;
+mod varying;
 
 use std::borrow::Cow;
 

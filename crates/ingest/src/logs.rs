@@ -111,7 +111,7 @@ const CRASH_PARTS: &[&str] = &[
 
 /// Parts, in lower case and separated by bars, of lines that state a problem but no crash. A program can print them and go on, and so can
 /// base's.
-const PROBLEMS: &str = "verification failed|verification: failed|validation failed|validation: failed|validation: no|\
+const PROBLEMS: &str = "✗|✘|❌|verification failed|verification: failed|validation failed|validation: failed|validation: no|\
     verify failed|verification unsuccessful|not verified|mismatch at|mismatch:|golden mismatch|\
     checksum mismatch|result mismatch|output mismatch|wrong answer|check failed|command failed|\
     comparison failed|skipping verification|verification skipped|received sigsegv|caught sigsegv|\
@@ -127,9 +127,9 @@ const PROBLEMS: &str = "verification failed|verification: failed|validation fail
     tolerance exceeded|mismatched elements|quota exceeded|deadline exceeded|license expired|no benchmarks matched|\
     failed to match any benchmarks|0 items processed|processed 0 items|processed 0 images|\
     processed 0 samples|not implemented|unimplemented|aborting|did not converge|nan encountered|\
-    overflow encountered|loss is nan|not converged|hash mismatch|gpu unavailable|unhandled exception|internal compiler error|\
+    loss is nan|not converged|hash mismatch:|gpu unavailable|unhandled exception|internal compiler error|\
     compilation failed|failed to compile|undefined symbol|dlopen failed|keyboardinterrupt|timeouterror|notimplementederror|\
-    runtimeerror|stack smashing|check skipped|disk full|no space left|tests failed|failures:|errors:|return code: 1|sigkill|interrupted|\
+    runtimeerror: |stack smashing|check skipped|disk full|no space left|tests failed|failures:|errors:|return code: 1|sigkill|critical: |\
     invalid value encountered|running on cpu|command not found|: not found|no such file or directory";
 
 /// Words, in lower case, that begin a message about an error: at the start of a line or after the name of a program or
@@ -137,7 +137,7 @@ const PROBLEMS: &str = "verification failed|verification: failed|validation fail
 const MESSAGES: [&str; 5] = ["error: ", "fatal: ", "fatal error: ", "fail: ", "usage: "];
 
 /// Words that mark a line of a log as an error, if they are written like this.
-const MARKS: [&str; 7] = ["ERROR", "FATAL", "CRITICAL", "MISMATCH", "FAILED", "panicked", "Error:"];
+const MARKS: [&str; 6] = ["ERROR", "FATAL", "MISMATCH", "FAILED", "panicked", "Error:"];
 
 /// Words that command runners print before the exit code of a command.
 const EXITS: [&str; 6] = [

@@ -55,6 +55,9 @@ struct MeasuredOn {
 struct TorchbenchModel {
     suite_name: Option<String>,
     model_name: String,
+    /// Fields that the runner doesn't write.
+    #[serde(flatten)]
+    others: BTreeMap<String, serde_json::Value>,
 }
 
 /// A list of values, one value, a message (`error`), or a dictionary of counters.
@@ -285,7 +288,9 @@ fn add_metrics(benchmark: &mut Benchmark, line: &TorchbenchLine) {
         processes(benchmark, metric, if timed { 1e9 / iterations } else { 1.0 }, vec![values]);
     }
     facts::state(benchmark, &said_in_words);
-    facts::state(benchmark, &facts::of_json(&line.others));
+    let others = [&line.others, &line.model.others];
+    let fields: Vec<_> = others.into_iter().flat_map(facts::of_json).collect();
+    facts::state(benchmark, &fields);
 }
 
 fn without_warmup(benchmark: &mut Benchmark, mut values: Vec<f64>, warmup: usize, main: bool) -> Vec<f64> {

@@ -13,7 +13,8 @@ pub(super) fn number(value: &str) -> Option<f64> {
 
 /// Returns a value in one spelling: `8.0` is `8`.
 pub(super) fn plain(value: &str) -> String {
-    number(value).map_or_else(|| without_addresses(value.trim()), |number| number.to_string())
+    number(value)
+        .map_or_else(|| without_revision(&without_addresses(value.trim())), |number| number.to_string())
 }
 
 /// Returns whether a value means that there is none.
@@ -36,27 +37,38 @@ pub(super) fn is_place(value: &str) -> bool {
         || ["/", "./", "../", "~/"].iter().any(|start| value.starts_with(start))
 }
 
-/// Returns the arguments of a command, without its program, paths, and the settings of the tool that repeats it.
+/// Words in the names of options whose value is a file that a program writes.
+const OUTPUTS: &str = "o out output outfile json log report export result results junit xml csv";
+
+/// Returns the arguments of a command, without its program, paths, and the files that it writes.
 pub(super) fn settings(command: &str) -> Option<String> {
-    let is_setting = |word: &&str| {
-        let value = word.split_once('=').map_or(*word, |(_, value)| value);
-        let is_output = ["json", "xml", "txt", "log", "out"].into_iter().any(|end| {
-            value
-                .rsplit_once('.')
-                .is_some_and(|(_, ending)| ending.trim_end_matches(['"', '\'', ',', ']']) == end)
-        });
-        !is_place(value.trim_start_matches(['"', '\'', '['])) && !is_output && !word.contains("--benchmark_")
+    let trimmed = command.split_whitespace().map(|word| word.trim_matches(['"', '\'', ',', '[', ']']));
+    // A list (`["./bench", "--n=1"]`) may have no spaces.
+    let all: Vec<&str> =
+        trimmed.flat_map(|word| word.split("\",\"")).filter(|word| !word.is_empty()).collect();
+    let writes = |option: &str| {
+        option.starts_with('-')
+            && (option.contains("benchmark_out") || words(option).iter().any(|it| is_in(OUTPUTS, it)))
     };
-    let words: Vec<&str> = command.split_whitespace().skip(1).filter(is_setting).collect();
-    (!words.is_empty()).then(|| words.join(" "))
+    let mut kept: Vec<&str> = Vec::new();
+    let mut follows_output = false;
+    for word in all.into_iter().skip(1) {
+        let (option, value) =
+            word.split_once('=').map_or((word, None), |(option, value)| (option, Some(value)));
+        let is_output = writes(option) || follows_output && !word.starts_with('-');
+        follows_output = writes(option) && value.is_none();
+        if !is_output && !is_place(value.unwrap_or(word)) {
+            kept.push(word);
+        }
+    }
+    (!kept.is_empty()).then(|| kept.join(" "))
 }
 
-/// Returns the name of a file that holds a model or its data, without its folder, which may differ.
+/// Returns the name of a file that holds a model or its data, without its folder: an absolute path may differ.
 pub(super) fn data_file(value: &str) -> Option<&str> {
-    let (folder, file) = value.trim().rsplit_once('/')?;
-    let is_path = is_place(value) || !folder.contains(char::is_whitespace);
+    let (_, file) = value.trim().rsplit_once('/').filter(|_| is_place(value))?;
     let (stem, ending) = file.rsplit_once('.')?;
-    (is_path && is_in(DATA, ending) && !stem.starts_with("tmp")).then_some(file)
+    (is_in(DATA, ending) && !stem.starts_with("tmp")).then_some(file)
 }
 
 /// Returns whether a value is a version of at least three numbers: `2.7.1+cu121`.
@@ -75,33 +87,51 @@ pub(super) fn without_addresses(text: &str) -> String {
     parts.fold(first, |text, part| text + part.trim_start_matches(|c: char| c.is_ascii_hexdigit()))
 }
 
-/// Returns whether a value tells runs or revisions apart: the hash of a commit, the output of `git describe`, a reference of
-/// git, or a date.
+/// Returns whether a text is the hash of a commit, and no word or number.
+fn is_hash(text: &str) -> bool {
+    let text = text.strip_prefix('g').unwrap_or(text);
+    (7..=40).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+        && text.bytes().any(|byte| byte.is_ascii_digit())
+        && text.bytes().any(|byte| byte.is_ascii_alphabetic())
+}
+
+/// Returns whether a text is a day, such as `20261130`.
+fn is_day(text: &str) -> bool {
+    text.len() == 8 && text.starts_with("20") && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Returns whether a value consists of nothing but what tells runs or revisions apart: the hash of a commit, the output of
+/// `git describe`, a reference of git, or a date.
 pub(super) fn is_identity(value: &str) -> bool {
     let value = value.trim();
-    let is_hash = |text: &str| {
-        let text = text.strip_prefix('g').unwrap_or(text);
-        (7..=40).contains(&text.len())
-            && text.bytes().all(|byte| byte.is_ascii_hexdigit())
-            && text.bytes().any(|byte| byte.is_ascii_digit())
-            && text.bytes().any(|byte| byte.is_ascii_alphabetic())
-    };
-    let is_day = |digits: &str| {
-        digits.len() == 8 && digits.starts_with("20") && digits.bytes().all(|byte| byte.is_ascii_digit())
-    };
-    let of_day = || {
-        let said = words(value);
-        let is_month = |word: &&str| {
-            let months = "jan feb mar apr may jun jul aug sep oct nov dec";
-            word.get(..3).is_some_and(|start| is_in(months, &start.to_lowercase()))
-        };
-        let is_year = |word: &&str| word.len() == 4 && word.starts_with("20") && number(word).is_some();
-        said.len() >= 3 && said.iter().any(|it| is_month(it)) && said.iter().any(|it| is_year(it))
-    };
     let described = value.strip_suffix("-dirty").unwrap_or(value);
-    value.starts_with("refs/")
-        || is_hash(described)
-        || described.rsplit_once(['-', '@']).is_some_and(|(_, hash)| is_hash(hash))
-        || value.rsplit(['-', '_', '.']).next().is_some_and(is_day)
-        || of_day()
+    // `v1.2-3-gabc1234`
+    let is_description = || {
+        let mut parts = described.rsplitn(3, '-');
+        let (hash, count) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+        hash.starts_with('g') && is_hash(hash) && number(count).is_some()
+    };
+    let is_date = || {
+        const MONTHS: &str = "jan feb mar apr may jun jul aug sep sept oct nov dec january february march april june july august \
+            september october november december";
+        const OTHERS: &str = "mon tue wed thu fri sat sun monday tuesday wednesday thursday friday saturday sunday am pm utc gmt";
+        let said: Vec<String> = words(value).iter().map(|word| word.to_lowercase()).collect();
+        let is_month = |word: &String| is_in(MONTHS, word);
+        let is_number = |word: &String| word.bytes().all(|byte| byte.is_ascii_digit());
+        said.len() >= 3
+            && said.iter().any(is_month)
+            && said.iter().any(|word| word.len() == 4 && word.starts_with("20") && is_number(word))
+            && said.iter().all(|word| is_month(word) || is_number(word) || is_in(OTHERS, word))
+    };
+    value.starts_with("refs/") || is_hash(described) || is_day(value) || is_description() || is_date()
+}
+
+/// Returns a value without the hash or the day at its end, which may differ: `nightly-20261130` is `nightly-#`.
+pub(super) fn without_revision(value: &str) -> String {
+    let at = value.rfind(['-', '_', '@', '.']).filter(|at| {
+        let end = &value[at + 1..];
+        is_hash(end) || is_day(end)
+    });
+    at.map_or_else(|| value.to_owned(), |at| format!("{}#", &value[..=at]))
 }

@@ -12,6 +12,7 @@ use benchgate_core::numerics::{
 use super::PipelineError;
 use super::argv::InputArg;
 use super::candidates::PreparedSide;
+use super::other_inputs::made_before;
 use super::stage::{Outputs, StageError};
 use super::verify::tensors;
 
@@ -103,7 +104,19 @@ pub(super) fn compare_sides(sides: &mut [PreparedSide<'_>]) -> Result<(), Pipeli
         });
         let vacuous = vacuous.filter(|_| is_unreferenced);
         let vacuous = match vacuous {
-            None if !identical => returned_input(&base, &base_outputs, &tolerances)?,
+            None if !identical => {
+                let given = returned_input(&base, &base_outputs.arguments, &tolerances)?;
+                match (given, partner.calls.other_values, base_outputs.with_others.first()) {
+                    // With other inputs, it may not return its input.
+                    (Some(why), Some(values), Some(first)) => {
+                        let folder = first.path.parent().unwrap_or(&first.path);
+                        let others = made_before(&base_outputs.arguments, values, folder);
+                        let outputs = read(&base_outputs.with_others)?;
+                        returned_input(&outputs, &others, &tolerances)?.map(|_| why)
+                    }
+                    (given, ..) => given,
+                }
+            }
             found => found,
         };
         if let Some(why) = vacuous {
@@ -123,11 +136,11 @@ pub(super) fn compare_sides(sides: &mut [PreparedSide<'_>]) -> Result<(), Pipeli
 /// Returns why base's outputs prove nothing if a function that returns its inputs would agree with all of them.
 fn returned_input(
     outputs: &[Tensor],
-    called: &Outputs,
+    arguments: &[InputArg],
     tolerances: &[NumericsTolerance],
 ) -> Result<Option<String>, PipelineError> {
     let mut inputs = Vec::new();
-    for argument in &called.arguments {
+    for argument in arguments {
         inputs.push(match argument {
             InputArg::File(file) => {
                 let bytes = fs::read(&file.path).map_err(PipelineError::io("read", &file.path))?;

@@ -105,7 +105,7 @@ pub(super) struct LaterCalls {
     pub(super) late: Vec<TensorFile>,
     /// Indices of the inputs that the first call changes and later calls leave unchanged.
     pub(super) changed: Vec<u32>,
-    /// What the call left in these inputs.
+    /// These inputs with the values that the call left there.
     pub(super) left: Vec<TensorFile>,
     /// The values by which the other inputs differ, if there are inputs with which a first call works.
     pub(super) other_values: Option<OtherValues>,

@@ -11,7 +11,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use benchgate_core::numerics::{DType, TensorFile, literal_elements};
 
@@ -56,6 +56,23 @@ pub(super) fn made(
         OtherValues::FloatingPoint => changed.contains(&true) && changed.len() < inputs.len(),
     };
     Ok(is_new.then_some(made))
+}
+
+/// Returns the inputs that [`made`] wrote to a folder, and the given ones that stayed the same.
+pub(super) fn made_before(inputs: &[InputArg], values: OtherValues, folder: &Path) -> Vec<InputArg> {
+    let files: Vec<PathBuf> =
+        fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    let other = |(number, input): (usize, &InputArg)| {
+        let start = format!("other{}-input{number}.", values as u8);
+        let is_its = |path: &&PathBuf| {
+            path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(&start))
+        };
+        files
+            .iter()
+            .find(is_its)
+            .map_or_else(|| input.clone(), |path| InputArg::File(TensorFile::named(path)))
+    };
+    inputs.iter().enumerate().map(other).collect()
 }
 
 /// Returns another input, and whether its elements are floating-point numbers. `None` if the input stays the same.

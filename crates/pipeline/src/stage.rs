@@ -223,7 +223,7 @@ pub(super) struct Outputs {
     pub(super) files: Vec<TensorFile>,
     /// The outputs of a first call with other inputs, in the same folder; empty if there was none.
     pub(super) with_others: Vec<TensorFile>,
-    /// What the first call left in the inputs that it changed.
+    /// The inputs that the first call changed, with the values that it left there.
     pub(super) left: Vec<TensorFile>,
     /// The outputs of the same computation in fp64, if the exporter has them.
     pub(super) exact: Vec<TensorFile>,

@@ -138,7 +138,7 @@ lint_codes! {
         "No action is needed if the sides are paired, because pairing cancels the drift. Otherwise warm up \
         the device first.";
     ZeroTime "zero-time" Error,
-        "A time of zero or less is not a measurement.",
+        "A time of zero or less, or that of an empty loop, is not a measurement.",
         "Look at the tool's log: a failed row is often printed as 0.";
     NonFinite "non-finite" Error,
         "A value is NaN or infinite.",

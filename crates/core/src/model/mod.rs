@@ -31,7 +31,7 @@ pub use effect::{Estimate, Interval, Method, RunSummary, SideStats, Typical, Wai
 pub use label_words::LabelWords;
 pub use lint::{Consequence, Lint, LintCode, Subject};
 pub use metric::{Better, Metric, MetricKind, Unit};
-pub use naming::{Quality, is_in, name_words, states_rate, states_waste, words};
+pub use naming::{Quality, is_in, name_words, states_costs, states_rate, states_waste, words};
 pub use number::Number;
 pub use policy::{
     ChangedReference, Disclose, Expectation, FailOn, FailureKind, Floor, Limit, MetricPolicy, Override,

@@ -31,7 +31,8 @@ impl Metric {
 
     /// Returns whether the metric is a rate of what a program works on. Others may fall because it got better: cache misses.
     pub fn is_rate_of_work(&self) -> bool {
-        self.is_rate() && !states_costs(&self.name)
+        let of_machine = || words(&name_words(&self.name)).iter().any(|word| is_in(MACHINE, word));
+        self.is_rate() && !states_costs(&self.name) && !of_machine()
     }
 }
 
@@ -49,7 +50,7 @@ fn states_new_rate(name: &str) -> bool {
 }
 
 /// Returns whether a name states what costs time, energy or money, so that less of it, also in a given time, is no less work.
-fn states_costs(name: &str) -> bool {
+pub fn states_costs(name: &str) -> bool {
     states_waste(name) || words(&name_words(name)).iter().any(|word| is_in(COSTS, word))
 }
 
@@ -97,6 +98,9 @@ const SHARES: &str = "util utilization utilisation efficiency eff ratio share pe
 const WASTE: &str = "miss misses fault faults error errors failure failures failed retry retries stall stalls drop drops \
     dropped spill spills conflict conflicts collision collisions eviction evictions timeout timeouts abort \
     aborts alloc allocs allocations cost costs price usd";
+/// Words for what a machine can do, which is not the rate of a program's own work.
+const MACHINE: &str =
+    "peak max machine theoretical stream memory mem dram disk network net nic pcie host target";
 /// Other words for what costs time or energy.
 const COSTS: &str = "allocation malloc mallocs instruction instructions instr branches loads stores walks launches compares \
     dram energy power latency cycle cycles clock clocks dispatch dispatches switch switches migration \
@@ -182,7 +186,7 @@ const SETTINGS: &str =
     "scale size threshold tolerance tol bound bounds limit mode type function weight length seed";
 /// Words in the names of numbers that tell runs and builds apart.
 const IDENTITIES: &str = "run ci build version v revision rev commit git sha seed pid id number date day timestamp job port gpu cpu cuda \
-    hip rocm vulkan gcc clang llvm iree torch python driver device index core thread worker lane host ptr addr address iter iters iterations repeat repeats repetitions reps rounds samples warmup";
+    hip rocm vulkan gcc clang llvm iree torch python driver device index core thread worker lane host ptr addr address pr pull request issue runner node agent attempt tid nvcc glibc msvc iter iters iterations repeat repeats repetitions reps rounds samples runs times procs warmup";
 /// Words for what a machine reads, or what is computed from times.
 const READINGS: &str =
     "ipc cpi temp util utilization occupancy load freq frequency mhz ghz hz eff efficiency";
@@ -226,7 +230,9 @@ impl Quality {
         let is_percentile =
             |word: &str| word.strip_prefix('p').is_some_and(|rank| rank.parse::<u16>().is_ok());
         let is_identity = |word: &&str| is_in(IDENTITIES, word);
+        let any = |known: &str| words.iter().any(|word| is_in(known, word));
         !words.is_empty() && words.iter().all(is_identity)
+            || any("used") && any("bytes memory mem heap ram vram")
             || words.iter().any(|word| is_in(CHOICES, word) || is_percentile(word))
     }
 

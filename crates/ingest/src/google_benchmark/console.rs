@@ -11,11 +11,10 @@ use benchgate_core::model::{Lint, LintCode, Run, without_colors};
 
 use super::super::text::{Line, lines};
 use super::super::{LineFault, line_fault};
-use super::TimeUnit;
 use super::counters::{Counters, TableHeader};
-use super::json::{cache, of_caches};
 use super::rows::{Families, GoogleBenchmarkRow};
 use super::summaries::Instance;
+use super::{TimeUnit, cache, of_caches};
 
 /// Returns whether this line is the header of a table.
 pub(crate) fn is_header(line: &str) -> bool {

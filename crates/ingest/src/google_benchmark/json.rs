@@ -3,17 +3,16 @@
 
 use std::borrow::Cow;
 
-use benchgate_core::model::{Context, Run, Testbed, excerpt};
+use benchgate_core::model::{Context, Quality, Run, Testbed, is_in, name_words, words};
 
-use super::super::build::testbed;
 use super::super::facts::{failure, is_commit, shared};
 use super::super::json_scan::{Scan, Scanner};
 use super::super::{BoxedFault, document, fault};
-use super::TimeUnit;
 use super::counters::MAX_COUNTERS;
 use super::labels::{AXES, Axes, StatedLabels};
 use super::rows::{Families, GoogleBenchmarkRow, RowKind};
 use super::summaries::{Instance, Statistic};
+use super::{TimeUnit, cache, of_caches};
 
 /// Reads the whole file into context and benchmarks.
 pub(crate) fn read(text: &str) -> Result<Run, BoxedFault> {
@@ -106,12 +105,15 @@ pub(super) fn context(json: &mut Scanner<'_>, run: &mut Run) -> Scan<StatedLabel
                     let list = json.taken_since(start).trim();
                     let stated = document::finding(&key, list);
                     // Other lists are measurements.
-                    let is_fact = list.len() <= LONGEST_LIST && list.contains(|c: char| c.is_alphanumeric());
+                    let is_fact = !is_reading(&key)
+                        && list.len() <= LONGEST_LIST
+                        && list.contains(|c: char| c.is_alphanumeric());
                     if is_fact && stated.is_none() && !list.contains(['{', '.']) {
                         fields.push((key.into_owned(), list.to_owned()));
                     }
                     document::add(&mut run.lints, stated);
                 }
+                b'-' | b'0'..=b'9' if is_reading(&key) => json.skip()?,
                 b'-' | b'0'..=b'9' => fields.push((key.into_owned(), json.number()?.to_string())),
                 _ => document::add(&mut run.lints, document::read_field(json, &key)?),
             },
@@ -119,6 +121,12 @@ pub(super) fn context(json: &mut Scanner<'_>, run: &mut Run) -> Scan<StatedLabel
     }
     (run.context, run.testbed, run.commit) = (context, named.or(caches), commit);
     Ok(StatedLabels { axes, fields: shared(fields).map_err(|what| fault(json.at(), what))? })
+}
+
+/// Returns whether a number with this name is a reading of the machine.
+fn is_reading(key: &str) -> bool {
+    let of_machine = "free available affinity uptime temp temperature load used";
+    Quality::is_measurement(key) || words(&name_words(key)).iter().any(|word| is_in(of_machine, word))
 }
 
 /// Maximum number of bytes of a list that is a fact.
@@ -154,17 +162,6 @@ fn machine(json: &mut Scanner<'_>) -> Scan<Option<Testbed>> {
         }
     }
     Ok(of_caches(&caches))
-}
-
-/// Describes a cache by its level, its kind and its size in bytes.
-pub(super) fn cache(level: f64, kind: &str, size: f64) -> String {
-    format!("L{level} {} {size} bytes", excerpt(kind, 40))
-}
-
-/// Returns the machine with these caches.
-pub(super) fn of_caches(caches: &[String]) -> Option<Testbed> {
-    let facts = (!caches.is_empty()).then(|| ("caches".to_owned(), caches.join(", ")));
-    testbed(facts.into_iter().collect())
 }
 
 /// Reads load averages. The kernel reports three, so a longer list has another origin.

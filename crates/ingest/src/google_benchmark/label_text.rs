@@ -1,9 +1,9 @@
 //! The text of a label: its words, which must be equal on both sides, and its numbers, which are compared.
 
-use benchgate_core::model::{Metric, Quality, is_in, name_words, words};
+use benchgate_core::model::{Metric, Quality, is_in, name_words, states_rate, words};
 
 use super::super::build::time_unit;
-use super::super::values::{is_identity, is_place, number};
+use super::super::values::{is_identity, is_place, is_version_number, number};
 
 /// Units in labels; a measurement may change its unit.
 const LABEL_UNITS: &str = "kb mb gb tb kib mib gib tib flop kflop mflop gflop tflop flops kflops mflops gflops tflops \
@@ -38,7 +38,7 @@ pub(in super::super) fn fixed_words(label: &str) -> String {
     };
     let mut kept: Vec<String> = Vec::new();
     let mut follows_number = false;
-    for text in label.split_whitespace().filter(|text| !tells_runs_apart(text)) {
+    for text in lasting(label) {
         // A checksum looks like the hash of a version.
         let is_checksum = text.split_once(['=', ':']).is_some_and(|(name, _)| states_checksum(name));
         for word in words(text) {
@@ -60,7 +60,31 @@ pub(in super::super) fn fixed_words(label: &str) -> String {
 fn tells_runs_apart(text: &str) -> bool {
     let of_name = |name: &str| is_in("branch user host hostname date commit ref", &name.to_lowercase());
     let (name, value) = text.split_once(['=', ':']).unwrap_or(("", text));
-    is_place(text) || of_name(name) || !states_checksum(name) && (is_identity(value) || is_place(value))
+    is_place(text)
+        || of_name(name)
+        || is_version_number(text)
+        || !states_checksum(name) && (is_identity(value) || is_place(value))
+}
+
+/// Returns the texts of a label without those that tell runs or revisions apart, and without dates (`Sun Nov 29 2026`).
+fn lasting(label: &str) -> Vec<&str> {
+    const DATES: &str = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec Mon Tue Wed Thu Fri Sat Sun";
+    let all: Vec<&str> = label.split_whitespace().collect();
+    let plain = |at: usize| all.get(at).map_or("", |text| text.trim_matches(|c: char| !c.is_alphanumeric()));
+    let is_name = |at: usize| is_in(DATES, plain(at));
+    let is_number = |at: usize| {
+        let text = plain(at);
+        !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b':')
+    };
+    let near = |at: usize, is: &dyn Fn(usize) -> bool| at.checked_sub(1).is_some_and(is) || is(at + 1);
+    // The name of a month or a day next to a number or another name begins a date, and numbers after it belong to it.
+    let mut of_date = vec![false; all.len()];
+    for at in 0..all.len() {
+        let is_begun = is_name(at) && (near(at, &is_number) || near(at, &is_name));
+        of_date[at] = is_begun || is_number(at) && (at > 0 && of_date[at - 1] || is_name(at + 1));
+    }
+    let kept = all.iter().zip(&of_date).filter(|(text, of_date)| !**of_date && !tells_runs_apart(text));
+    kept.map(|(text, _)| *text).collect()
 }
 
 /// Returns whether a name states a checksum of results, and not the hash of a commit or a build.
@@ -73,14 +97,17 @@ fn states_checksum(name: &str) -> bool {
 }
 
 /// Largest number of words and of numbers to read from a label.
-const MOST_TEXTS: usize = 1024;
+const MOST_TEXTS: usize = 256;
 const MOST_NUMBERS: usize = 32;
 
 /// Units of sizes, of amounts of work and of sample rates, which are not measured.
 const SIZES: &str = "b bytes kb mb gb tb kib mib gib tib flop kflop mflop gflop tflop op kop mop gop khz";
 
 /// Words for what a compiler chooses, before a shape or a number.
-const CHOSEN: &str = "tile tiles tiling block blocks workgroup wg grid warp warps unroll vec vector vectorized vectorised lanes mma algo node";
+const CHOSEN: &str = "tile tiles tiling block blocks workgroup wg grid warp warps spill spills unroll vec vector vectorized vectorised lanes mma algo node";
+
+/// Number of words before and after a percentage that can say what it is.
+const NEAR: usize = 4;
 
 /// Words next to a percentage of what a machine can do at most.
 const PEAKS: &str = "peak roofline sol max maximum theoretical";
@@ -213,7 +240,7 @@ fn number_or_shape(text: &str, is_assigned: bool) -> Option<Vec<f64>> {
 /// Returns the numbers in a label by the words next to them: `accuracy 0.93`, `err=1e-6`, `12 passed`, `256 tokens`, `64x64`.
 /// A word that says that the result is right counts as one. Times, rates and readings of the machine are measurements.
 pub(in super::super) fn numbers(label: &str) -> Vec<(String, f64)> {
-    let plain = without_separators(label)
+    let plain = without_separators(&lasting(label).join(" "))
         .replace("==", "=")
         .replace(" = ", "=")
         .replace(" x ", "x")
@@ -240,7 +267,9 @@ pub(in super::super) fn numbers(label: &str) -> Vec<(String, f64)> {
         // An address, or the hash of a version, but no round number and none of several parts.
         let is_whole = label.contains(text.text) && !text.text.ends_with("000");
         let is_identity = name == UNNAMED && values.len() == 1 && text.text.len() > 6 && is_whole;
-        let is_named = name.contains(char::is_alphabetic);
+        // A line of a source file: `parse.cc:88`.
+        let is_line = text.assigned.is_some_and(|name| name.contains('.'));
+        let is_named = name.contains(char::is_alphabetic) && !is_line;
         // benchgate defines what its own names mean, and a checksum without a decimal point is a word.
         let is_own = Metric::built_in(&name).is_some() || states_checksum(&name) && !text.text.contains('.');
         if is_identity || is_own || !is_named || texts.is_measured(at, &name) || texts.is_chosen(at, &name) {
@@ -349,12 +378,20 @@ impl<'a> Texts<'a> {
         let next = self.word(at.checked_add(1), text.part);
         let has_unit = next.is_some_and(|unit| is_unit(unit) && !is_in(SIZES, &unit.to_lowercase()));
         let is_percentage = text.text.ends_with('%') || next == Some("%");
-        let of_part = self.0.iter().filter(|it| it.part == text.part).map(|it| it.text.to_lowercase());
+        let near = self.0.iter().take(at + 1 + NEAR).skip(at.saturating_sub(NEAR));
+        let of_part = near.filter(|it| it.part == text.part).map(|it| it.text.to_lowercase());
         let is_reading = || {
             Quality::is_measurement(name)
                 || of_part.into_iter().any(|word| Quality::is_measurement(&word) || is_in(PEAKS, &word))
         };
-        has_unit || is_percentage && Quality::of_name(name).is_none() && is_reading()
+        // The size of what was built, and rates, which are measured.
+        let is_built = || words(name).iter().any(|word| is_in("binary code text peak image", word));
+        let is_size =
+            next.is_some_and(|unit| is_in(SIZES, &unit.to_lowercase())) || with_suffix(text.text).is_some();
+        has_unit
+            || states_rate(name)
+            || is_size && is_built()
+            || is_percentage && Quality::of_name(name).is_none() && is_reading()
     }
 
     /// Returns whether a number is one that a compiler chooses.

@@ -21,7 +21,9 @@ pub(super) use pieces::read as read_pieces;
 
 use std::borrow::Cow;
 
-use benchgate_core::model::Context;
+use benchgate_core::model::{Context, Testbed, excerpt};
+
+use super::build::testbed;
 
 /// The unit of a row's two time columns.
 #[derive(Debug, Clone, PartialEq)]
@@ -78,6 +80,17 @@ fn read_line(line: &str, context: &mut Context) {
     } else if context.date.is_none() && is_date(line) {
         context.date = Some(line.to_owned());
     }
+}
+
+/// Describes a cache by its level, its kind and its size in bytes.
+fn cache(level: f64, kind: &str, size: f64) -> String {
+    format!("L{level} {} {size} bytes", excerpt(kind, 40))
+}
+
+/// Returns the machine with these caches.
+fn of_caches(caches: &[String]) -> Option<Testbed> {
+    let facts = (!caches.is_empty()).then(|| ("caches".to_owned(), caches.join(", ")));
+    testbed(facts.into_iter().collect())
 }
 
 /// Returns whether a line is a date: `2024-05-07T21:09:15-05:00`, or `2017-03-01 10:00:00` in old releases.

@@ -117,6 +117,9 @@ fn fix(code: LintCode, format: &str) -> &'static str {
             "The command takes no longer than starting its shell, and hyperfine subtracts the shell's time: \
             run the command without a shell (`hyperfine -N`)."
         }
+        (LintCode::ZeroTime, "google-benchmark-json" | "google-benchmark-csv") => {
+            "Leave out a benchmark with an empty loop (`--exclude`). A failed row is often printed as 0: look at the tool's log."
+        }
         (LintCode::ZeroTime, "google-benchmark-console") => {
             "The console prints a time that is too short for its unit as 0.000: write all digits (`--benchmark_format=json`)."
         }
