@@ -324,13 +324,22 @@ pub fn changed_facts(
         if series.series.processes() < least || was.iter().any(|value| (value - first).abs() > jitter) {
             return None;
         }
-        let Some(of_head) = head.metric(name) else { return Some(format!("`{name}` is missing")) };
+        let Some(of_head) = head.metric(name) else {
+            // A number that few of base's processes state may be in none of head's by chance.
+            let [all, of_head] =
+                [base, head].map(|side| side.metrics.first().map_or(1, |it| it.series.processes()));
+            let is_chance = newest.is_none()
+                && all.min(of_head) >= ENOUGH_RANKED
+                && series.series.processes() < fewest_of_one_side(all, of_head, OF_ONE_FACT);
+            return (!is_chance).then(|| format!("`{name}` is missing"));
+        };
         if is_lost(of_base, head, name).is_some() {
             return Some(format!("`{name}` is missing in some files"));
         }
         let now = values(of_head);
         let is_same = was.iter().all(|value| *value == first);
-        if !is_same && (Quality::is_measurement(name) || states_costs(name)) {
+        let is_measured = || Quality::is_measurement(name) || states_costs(name);
+        if !is_same && (is_measured() || follows_time([of_base, head], name)) {
             return None;
         }
         let rounding = if is_same { jitter } else { JITTERS * jitter };
@@ -350,14 +359,18 @@ pub fn changed_facts(
     (!named.is_empty()).then(|| Lint::new(LintCode::FactChanged, named.join(", ")))
 }
 
-/// Returns whether a metric changed about as the time did, so that it is a part of it or counts what happens in it.
+/// Returns whether a metric changed about as the time or a rate did, so that it is a part of the time, counts what happens in
+/// it, or is divided by it.
 fn follows_time(sides: [&Benchmark; 2], name: &str) -> bool {
     let ratio = |name: &str| {
         let [was, now] = sides.map(|side| describe::median(&values(side.metric(name)?)));
         Some(now? / was?)
     };
     let ratios = ratio(name).zip(ratio(&Metric::LATENCY.name));
-    ratios.is_some_and(|(of_metric, of_time)| (of_metric / of_time - 1.0).abs() <= MUCH)
+    ratios.is_some_and(|(of_metric, of_time)| {
+        [of_metric / of_time, of_metric * of_time].iter().any(|other| (other - 1.0).abs() <= MUCH)
+            && (of_time - 1.0).abs() > SUMMATION
+    })
 }
 
 /// Describes how a number of unknown meaning that varies at base moved, if all of head's values are beyond all of base's and

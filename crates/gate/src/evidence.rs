@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use benchgate_core::model::{Benchmark, BlockSlot, Lint, Metric, Series, Spread, counted, percents};
-use benchgate_stats::classical::{Moments, OF_ONE_FACT, UMethod, fewest_of_one_side, mann_whitney, welch};
+use benchgate_stats::classical::{Moments, UMethod, fewest_of_one_side, mann_whitney, welch};
 use benchgate_stats::scores::{BlockCosts, ProcessCosts};
 use benchgate_stats::stability::{SLOW_SCALES, SlowShare};
 use benchgate_stats::tail::log_mean_exp;
@@ -213,7 +213,9 @@ fn uneven(base: &Readings, head: &Readings, worse: f64, tolerance: f64) -> Optio
     };
     let (base_units, head_units) = (units(base), units(head));
     let fastest_of_head = head_units.iter().copied().fold(f64::INFINITY, f64::min);
-    let unmatched = fewest_of_one_side(base_units.len(), head_units.len(), OF_ONE_FACT);
+    /// Probability with which so many of base's values lie before all of head's by chance.
+    const UNMATCHED: f64 = 1.0 / 64.0;
+    let unmatched = fewest_of_one_side(base_units.len(), head_units.len(), UNMATCHED);
     let lead_of_base = describe::sorted(&base_units).get(unmatched - 1).map(|unit| fastest_of_head - unit);
     if let Some(behind) = lead_of_base.filter(|behind| by_process && *behind > tolerance) {
         let why = format!(

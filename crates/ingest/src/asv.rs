@@ -198,10 +198,9 @@ fn read_row(name: &str, columns: &AsvColumns<'_>, benchmarks: &mut ByName) -> Re
             (Stated::Number(median), Some(samples)) => {
                 let samples: Vec<f64> =
                     samples.iter().map(|sample| sample.as_f64().unwrap_or(f64::NAN)).collect();
-                // asv rounds quartiles to fewer digits, which shows if all statistics are those of one sample.
-                let of_one = Summary { q1: None, q3: None, ..stated(median) };
-                let summary = if samples.len() == 1 { of_one } else { stated(median) };
-                check_summary(&mut benchmark, &samples, &summary);
+                let stated = stated(median);
+                let [q1, q3] = [stated.q1, stated.q3].map(|it| it.map(|it| unrounded(it, &samples)));
+                check_summary(&mut benchmark, &samples, &Summary { q1, q3, ..stated });
                 processes(&mut benchmark, metric.clone(), scale, vec![samples]);
             }
             // Without `--record-samples`, asv keeps the median and the quartiles of a time.
@@ -213,6 +212,14 @@ fn read_row(name: &str, columns: &AsvColumns<'_>, benchmarks: &mut ByName) -> Re
         benchmarks.push_once(benchmark);
     }
     Ok(())
+}
+
+/// Returns the sample that a quartile is without its rounding: asv writes quartiles with five digits, and samples with all.
+fn unrounded(quartile: f64, samples: &[f64]) -> f64 {
+    const ROUNDING: f64 = 6e-5;
+    let nearest =
+        samples.iter().copied().min_by(|one, two| (one - quartile).abs().total_cmp(&(two - quartile).abs()));
+    nearest.filter(|sample| (sample - quartile).abs() <= ROUNDING * quartile.abs()).unwrap_or(quartile)
 }
 
 /// The value of one result.

@@ -398,7 +398,8 @@ const VOLATILE: &str = "timestamp date datetime uuid pid commit branch url user 
 
 /// Names of fields that count what a tool chose to repeat.
 const REPEATED: &str = "iterations iters rounds samples count id ids at revision build release run ci github \
-    gitlab buildkite jenkins circle pr pull request changelist cl patchset rev dirty author uptime message subject";
+    gitlab buildkite jenkins circle pr pull request changelist cl patchset rev dirty author uptime message subject \
+    day week start ppid tid ticket milestone";
 
 /// Other words of such names, which alone can state a fact.
 const OF_REPEATED: &str = "number no time change ref head";
@@ -440,13 +441,19 @@ fn fact(name: &str, value: &str) -> Option<String> {
     let is_volatile = any(VOLATILE) && !is_in("size length count", last);
     let is_repeated =
         any(REPEATED) && words.iter().all(|word| is_in(REPEATED, word) || is_in(OF_REPEATED, word));
-    let is_checksum = Quality::of_name(name) == Some(Quality::Checksum) && lower.trim() != "hash";
+    let is_of_program = any(
+        "git commit build source src repo code head rev revision tree version binary exe program executable",
+    );
+    let is_checksum =
+        Quality::of_name(name) == Some(Quality::Checksum) && lower.trim() != "hash" && !is_of_program;
+    let is_side = is_in("base head old new before after baseline candidate", &value.trim().to_lowercase());
     let is_of_ci = words.len() > 1 && words.first().is_some_and(|word| is_in(OF_CI, word));
     let is_of_host = any(OF_HOST) && only(OF_HOST_NAMES) && words != ["image"];
     if is_volatile
         || is_repeated
         || is_of_ci
         || is_of_host
+        || is_side
         || is_place(value)
         || !is_checksum && is_identity(value)
     {

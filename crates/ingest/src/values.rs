@@ -90,7 +90,7 @@ pub(super) fn without_addresses(text: &str) -> String {
 /// Returns whether a text is the hash of a commit, and no word or number.
 fn is_hash(text: &str) -> bool {
     let text = text.strip_prefix('g').unwrap_or(text);
-    (7..=40).contains(&text.len())
+    (7..=64).contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_hexdigit())
         && text.bytes().any(|byte| byte.is_ascii_digit())
         && text.bytes().any(|byte| byte.is_ascii_alphabetic())

@@ -97,7 +97,12 @@ pub(super) fn context(json: &mut Scanner<'_>, run: &mut Run) -> Scan<StatedLabel
                 commit = commit.or(Some(stated).filter(|stated| !stated.is_empty()));
             }
             _ => match json.peek()? {
-                b'"' => fields.push((key.into_owned(), json.string()?.into_owned())),
+                b'"' => {
+                    let value = json.string()?.into_owned();
+                    if !(is_reading(&key) && value.starts_with(|c: char| c.is_ascii_digit())) {
+                        fields.push((key.into_owned(), value));
+                    }
+                }
                 b't' | b'f' => fields.push((key.into_owned(), json.boolean()?.to_string())),
                 b'[' => {
                     let start = json.at();
@@ -125,7 +130,8 @@ pub(super) fn context(json: &mut Scanner<'_>, run: &mut Run) -> Scan<StatedLabel
 
 /// Returns whether a number with this name is a reading of the machine.
 fn is_reading(key: &str) -> bool {
-    let of_machine = "free available affinity uptime temp temperature load used";
+    let of_machine =
+        "free available memavailable affinity uptime temp temperature load used freq frequency mhz ghz";
     Quality::is_measurement(key) || words(&name_words(key)).iter().any(|word| is_in(of_machine, word))
 }
 
