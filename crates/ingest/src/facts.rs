@@ -179,6 +179,12 @@ pub(super) fn of_json<'a>(object: impl IntoIterator<Item = (&'a String, &'a Valu
             }
             Value::Array(list) if list.iter().any(Value::is_object) => {
                 fields.extend(list.iter().filter_map(named_value));
+                // The entries of a list are cases, of which each can have failed.
+                let entries = list.iter().filter_map(Value::as_object).flat_map(of_json);
+                let entries = entries.map(|(key, value)| (format!("{name}.{key}"), value));
+                fields.extend(entries.filter(|(name, value)| {
+                    failure(name, value).is_some() || quality(name, value).is_some()
+                }));
             }
             Value::Array(list) => {
                 // A list of shapes is a fact too.
