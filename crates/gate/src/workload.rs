@@ -218,7 +218,7 @@ fn measured_rates<'a>(base: &'a Benchmark, head: &'a Benchmark) -> impl Iterator
     };
     // A rate that a program rounded to `0.04` shows no work. Tools that print few digits state bounds.
     let is_coarse = |series: &MetricSeries| match &series.series {
-        Series::Processes(all) => all.iter().flat_map(|it| &it.samples).all(|value| digits(*value) < DIGITS),
+        Series::Processes(all) => all.iter().flat_map(|it| &it.samples).all(|value| digits(*value) < 2),
         Series::Summaries(_) | Series::Exact(_) => false,
     };
     let times_vary = varies(&Metric::LATENCY.name);

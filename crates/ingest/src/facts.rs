@@ -51,7 +51,7 @@ pub(super) fn state(benchmark: &mut Benchmark, fields: &[Field]) {
         benchmark.labels.insert(format!("{FIELD}{name}"), value);
     }
     for (name, value) in fields.iter().filter(|(name, value)| states_version(name, value)) {
-        benchmark.labels.insert(format!("{ENVIRONMENT}{name}"), plain(value));
+        benchmark.labels.insert(format!("{ENVIRONMENT}{name}"), value.trim().to_owned());
     }
     // Fields of one row can stand in several places.
     let known = benchmark.labels.get(FIELDS).cloned().unwrap_or_default();
@@ -411,10 +411,9 @@ const REPEATED: &str = "iterations iters rounds samples count id ids at revision
 const OF_REPEATED: &str = "number no time change ref head";
 
 /// First words of the names of variables that a CI service sets, and words for the container or the host of a job.
-const OF_CI: &str =
-    "github gitlab ci buildkite circle circleci travis drone cirrus jenkins appveyor runner agent executor";
-const OF_HOST: &str = "docker container pod namespace zone node image";
-const OF_HOST_NAMES: &str = "docker container pod namespace availability zone node image id name digest tag";
+const OF_CI: &str = "github gitlab ci buildkite circle circleci travis cirrus jenkins appveyor";
+const OF_HOST: &str = "docker container pod namespace zone node runner agent executor";
+const OF_HOST_NAMES: &str = "docker container pod namespace availability zone node runner agent executor image id name number host os tag";
 
 /// Words in names of fields for the command that was run.
 const COMMAND: &str = "cmd cmdline command argv args arguments line cli flags options run bench benchmark";
@@ -447,21 +446,25 @@ fn fact(name: &str, value: &str) -> Option<String> {
     let is_volatile = any(VOLATILE) && !is_in("size length count", last);
     let is_repeated =
         any(REPEATED) && words.iter().all(|word| is_in(REPEATED, word) || is_in(OF_REPEATED, word));
-    let is_of_program = any(
-        "git commit build source src repo code head rev revision tree version binary exe program executable",
-    );
+    // The hash of a program, and not of its results.
+    let is_of_program = any("git commit build repo src binary exe program executable")
+        && any("hash sha sha1 sha256 md5 digest");
     let is_checksum =
         Quality::of_name(name) == Some(Quality::Checksum) && lower.trim() != "hash" && !is_of_program;
-    let is_side = is_in("base head old new before after baseline candidate", &value.trim().to_lowercase());
+    let is_hash = is_of_program && value.trim().bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_side = only("name side which label title")
+        && is_in("base head old new before after baseline candidate", &value.trim().to_lowercase());
+    let is_of_data = any("weights model dataset data checkpoint");
     let is_of_ci = words.len() > 1 && words.first().is_some_and(|word| is_in(OF_CI, word));
-    let is_of_host = any(OF_HOST) && only(OF_HOST_NAMES) && words != ["image"];
+    let is_of_host = any(OF_HOST) && only(OF_HOST_NAMES);
     if is_volatile
         || is_repeated
         || is_of_ci
         || is_of_host
         || is_side
         || is_place(value)
-        || !is_checksum && is_identity(value)
+        || is_hash
+        || !is_checksum && !is_of_data && is_identity(value)
     {
         return None;
     }
@@ -506,8 +509,8 @@ fn is_version(name: &str) -> bool {
 fn states_version(name: &str, value: &str) -> bool {
     const DATA: &str = "dataset data dims dim shape shapes model weights input inputs size sizes config cfg";
     let is_of_data = || words(&name_words(name)).iter().any(|word| is_in(DATA, word));
-    let has_version = || value.split_whitespace().any(is_version_number) && !is_machines(name);
-    !is_absent(value) && (is_version(name) || has_version() && !is_of_data())
+    let is_one = || is_version_number(value) && !is_machines(name);
+    !is_absent(value) && (is_version(name) || is_one() && !is_of_data())
 }
 
 /// Returns whether a field with this name states a version of the machine, which must be equal.

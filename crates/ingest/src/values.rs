@@ -14,7 +14,7 @@ pub(super) fn number(value: &str) -> Option<f64> {
 /// Returns a value in one spelling: `8.0` is `8`.
 pub(super) fn plain(value: &str) -> String {
     number(value)
-        .map_or_else(|| without_revision(&without_addresses(value.trim())), |number| number.to_string())
+        .map_or_else(|| without_versions(&without_addresses(value.trim())), |number| number.to_string())
 }
 
 /// Returns whether a value means that there is none.
@@ -48,14 +48,15 @@ pub(super) fn settings(command: &str) -> Option<String> {
         trimmed.flat_map(|word| word.split("\",\"")).filter(|word| !word.is_empty()).collect();
     let writes = |option: &str| {
         option.starts_with('-')
-            && (option.contains("benchmark_out") || words(option).iter().any(|it| is_in(OUTPUTS, it)))
+            && (option.contains("benchmark_out") || words(option).last().is_some_and(|it| is_in(OUTPUTS, it)))
     };
+    let is_file = |value: &str| value.contains(['.', '/']);
     let mut kept: Vec<&str> = Vec::new();
     let mut follows_output = false;
     for word in all.into_iter().skip(1) {
         let (option, value) =
             word.split_once('=').map_or((word, None), |(option, value)| (option, Some(value)));
-        let is_output = writes(option) || follows_output && !word.starts_with('-');
+        let is_output = writes(option) && value.is_none_or(is_file) || follows_output && is_file(word);
         follows_output = writes(option) && value.is_none();
         if !is_output && !is_place(value.unwrap_or(word)) {
             kept.push(word);
@@ -90,7 +91,7 @@ pub(super) fn without_addresses(text: &str) -> String {
 /// Returns whether a text is the hash of a commit, and no word or number.
 fn is_hash(text: &str) -> bool {
     let text = text.strip_prefix('g').unwrap_or(text);
-    (7..=64).contains(&text.len())
+    (7..=40).contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_hexdigit())
         && text.bytes().any(|byte| byte.is_ascii_digit())
         && text.bytes().any(|byte| byte.is_ascii_alphabetic())
@@ -98,7 +99,12 @@ fn is_hash(text: &str) -> bool {
 
 /// Returns whether a text is a day, such as `20261130`.
 fn is_day(text: &str) -> bool {
-    text.len() == 8 && text.starts_with("20") && text.bytes().all(|byte| byte.is_ascii_digit())
+    let part = |at: std::ops::Range<usize>| text.get(at).and_then(|part| part.parse::<u32>().ok());
+    text.len() == 8
+        && text.starts_with("20")
+        && text.bytes().all(|byte| byte.is_ascii_digit())
+        && part(4..6).is_some_and(|month| (1..=12).contains(&month))
+        && part(6..8).is_some_and(|day| (1..=31).contains(&day))
 }
 
 /// Returns whether a value consists of nothing but what tells runs or revisions apart: the hash of a commit, the output of
@@ -125,6 +131,15 @@ pub(super) fn is_identity(value: &str) -> bool {
             && said.iter().all(|word| is_month(word) || is_number(word) || is_in(OTHERS, word))
     };
     value.starts_with("refs/") || is_hash(described) || is_day(value) || is_description() || is_date()
+}
+
+/// Returns a value without the versions in it and what tells its runs apart: `fmt 10.1.0` is `fmt #`.
+fn without_versions(value: &str) -> String {
+    let masked: Vec<String> = value
+        .split_whitespace()
+        .map(|word| if is_version_number(word) { "#".to_owned() } else { without_revision(word) })
+        .collect();
+    masked.join(" ")
 }
 
 /// Returns a value without the hash or the day at its end, which may differ: `nightly-20261130` is `nightly-#`.

@@ -87,6 +87,11 @@ fn no_command_data_or_mode_in_a_context_that_differs_is_green() {
         ("file_size", "1000000", "1000"),
         ("checksum", "0011aabbccdd", "0011aabbccde"),
         ("batch", "[8, 128]", "[8, 64]"),
+        ("backend", "onnxruntime 1.17.0 CUDA", "onnxruntime 1.17.0 CPU"),
+        ("cmdline", "b.py --out-channels=512", "b.py --out-channels=8"),
+        ("checkpoint", "opus-20240229", "haiku-20240307"),
+        ("executor_backend", "cuda", "cpu"),
+        ("attention_head_checksum", "deadbee1", "cafe4bad"),
     ] {
         let outcome = compared(&in_context(key, base, 0), &in_context(key, head, 3));
         assert_eq!(outcome.code, Some(11), "{key} {base} {head}: {}", outcome.said());
@@ -111,6 +116,10 @@ fn a_context_that_tells_runs_or_revisions_apart_changes_nothing() {
         ("compiled", "Nov 29 2026", "Nov 30 2026"),
         ("cmdline", "./base/bench --benchmark_out=a.json", "./head/bench --benchmark_out=b.json"),
         ("output", "/tmp/a/out.bin", "/tmp/b/out.bin"),
+        ("lib", "fmt 10.1.0", "fmt 10.1.1"),
+        ("TRAVIS_BUILD_NUMBER", "1", "2"),
+        ("mem_free", "12345678 kB", "12300000 kB"),
+        ("side", "base", "head"),
     ] {
         let outcome = compared(&in_context(key, base, 0), &in_context(key, head, 3));
         assert_eq!(outcome.code, Some(0), "{key} {base} {head}: {}", outcome.said());

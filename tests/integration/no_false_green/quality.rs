@@ -248,6 +248,11 @@ fn no_label_whose_numbers_head_changed_is_green() {
         ["sparsity 50%", "sparsity 10%"],
         ["html (22.31 %)", "html (41.31 %)"],
         ["fp32", ""],
+        ["Enc 12 Dec 12", "Enc 6 Dec 1"],
+        ["v1.2.3-cuda", "v1.2.3-cpu"],
+        ["model.layers=12 cfg.hidden=4096", "model.layers=12 cfg.hidden=16"],
+        ["image 512KB", "image 4KB"],
+        ["class C", "class A"],
     ] {
         let world = World::new();
         for (offset, (side, label)) in

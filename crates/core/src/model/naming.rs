@@ -99,12 +99,11 @@ const WASTE: &str = "miss misses fault faults error errors failure failures fail
     dropped spill spills conflict conflicts collision collisions eviction evictions timeout timeouts abort \
     aborts alloc allocs allocations cost costs price usd";
 /// Words for what a machine can do, which is not the rate of a program's own work.
-const MACHINE: &str =
-    "peak max machine theoretical stream memory mem dram disk network net nic pcie host target";
+const MACHINE: &str = "peak machine theoretical memory mem dram disk network net nic pcie host";
 /// Other words for what costs time or energy.
 const COSTS: &str = "allocation malloc mallocs instruction instructions instr branches loads stores walks launches compares \
     dram energy power latency cycle cycles clock clocks dispatch dispatches switch switches migration \
-    migrations interrupt interrupts gc syscall syscalls wakeup wakeups hz khz mhz ghz";
+    migrations interrupt interrupts overhead wait waits idle bubbles steals spins rehashes probes recompiles barriers syncs gc syscall syscalls wakeup wakeups hz khz mhz ghz";
 
 /// The way in which a metric states that a result is right. The names of such metrics are classified here, for the fields,
 /// counters and metrics of every format.

@@ -62,29 +62,30 @@ fn tells_runs_apart(text: &str) -> bool {
     let (name, value) = text.split_once(['=', ':']).unwrap_or(("", text));
     is_place(text)
         || of_name(name)
-        || is_version_number(text)
+        || is_version_number(text) && !text.contains('-')
         || !states_checksum(name) && (is_identity(value) || is_place(value))
 }
 
 /// Returns the texts of a label without those that tell runs or revisions apart, and without dates (`Sun Nov 29 2026`).
 fn lasting(label: &str) -> Vec<&str> {
     const DATES: &str = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec Mon Tue Wed Thu Fri Sat Sun";
-    let all: Vec<&str> = label.split_whitespace().collect();
-    let plain = |at: usize| all.get(at).map_or("", |text| text.trim_matches(|c: char| !c.is_alphanumeric()));
-    let is_name = |at: usize| is_in(DATES, plain(at));
-    let is_number = |at: usize| {
-        let text = plain(at);
+    let plain = |text: &str| text.trim_matches(|c: char| !c.is_alphanumeric()).to_owned();
+    let is_name = |text: &str| is_in(DATES, &plain(text));
+    let is_number = |text: &str| {
+        let text = plain(text);
         !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b':')
     };
-    let near = |at: usize, is: &dyn Fn(usize) -> bool| at.checked_sub(1).is_some_and(is) || is(at + 1);
-    // The name of a month or a day next to a number or another name begins a date, and numbers after it belong to it.
-    let mut of_date = vec![false; all.len()];
-    for at in 0..all.len() {
-        let is_begun = is_name(at) && (near(at, &is_number) || near(at, &is_name));
-        of_date[at] = is_begun || is_number(at) && (at > 0 && of_date[at - 1] || is_name(at + 1));
+    let all: Vec<&str> = label.split_whitespace().collect();
+    let mut kept: Vec<&str> = Vec::new();
+    // A date consists of names and numbers, among which are two names, a time or a year.
+    for run in all.chunk_by(|one, two| [one, two].into_iter().all(|it| is_name(it) || is_number(it))) {
+        let names = run.iter().filter(|text| is_name(text)).count();
+        let has_year = || run.iter().any(|text| plain(text).len() == 4 && plain(text).starts_with("20"));
+        let has_time = || run.iter().any(|text| plain(text).contains(':'));
+        let is_date = names > 1 || names == 1 && (has_year() || has_time());
+        kept.extend(run.iter().filter(|text| !is_date && !tells_runs_apart(text)));
     }
-    let kept = all.iter().zip(&of_date).filter(|(text, of_date)| !**of_date && !tells_runs_apart(text));
-    kept.map(|(text, _)| *text).collect()
+    kept
 }
 
 /// Returns whether a name states a checksum of results, and not the hash of a commit or a build.
@@ -268,7 +269,8 @@ pub(in super::super) fn numbers(label: &str) -> Vec<(String, f64)> {
         let is_whole = label.contains(text.text) && !text.text.ends_with("000");
         let is_identity = name == UNNAMED && values.len() == 1 && text.text.len() > 6 && is_whole;
         // A line of a source file: `parse.cc:88`.
-        let is_line = text.assigned.is_some_and(|name| name.contains('.'));
+        let ending = text.assigned.and_then(|name| name.rsplit_once('.')).map_or("", |(_, ending)| ending);
+        let is_line = is_in("c cc cpp cxx h hpp cu py rs go java js ts mlir", ending);
         let is_named = name.contains(char::is_alphabetic) && !is_line;
         // benchgate defines what its own names mean, and a checksum without a decimal point is a word.
         let is_own = Metric::built_in(&name).is_some() || states_checksum(&name) && !text.text.contains('.');
@@ -385,7 +387,7 @@ impl<'a> Texts<'a> {
                 || of_part.into_iter().any(|word| Quality::is_measurement(&word) || is_in(PEAKS, &word))
         };
         // The size of what was built, and rates, which are measured.
-        let is_built = || words(name).iter().any(|word| is_in("binary code text peak image", word));
+        let is_built = || words(name).iter().any(|word| is_in("binary code peak", word));
         let is_size =
             next.is_some_and(|unit| is_in(SIZES, &unit.to_lowercase())) || with_suffix(text.text).is_some();
         has_unit
