@@ -119,9 +119,14 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<LoadedRun, 
     let mut written: HashSet<BenchmarkName> = HashSet::new();
     for input in inputs {
         let is_marked = inputs.len() > 1 && numbered::is_of_failed_run(&input.path);
-        let loaded = if is_marked { None } else { load_one(input, format)? };
         // The printed results of a run that also wrote them to a file would count twice.
         let is_text = numbered::is_text_of_result(&input.path, &paths);
+        let loaded = match load_one(input, format) {
+            _ if is_marked => None,
+            // Such a text may be cut.
+            Err(_) if is_text => None,
+            loaded => loaded?,
+        };
         let is_known = |run: &Run| run.benchmarks.iter().all(|it| written.contains(&it.name));
         let Some(mut run) = loaded.filter(|run| !(is_text && is_known(run))) else {
             unknown.push(&input.path);

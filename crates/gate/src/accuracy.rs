@@ -239,7 +239,9 @@ fn lint(base: &Benchmark, head: &Benchmark, name: &str, quality: Quality) -> Opt
         // A program whose amount of work varies a little by chance may have the same one in all of base's processes.
         let is_common = other_processes([base, head], name, |value| differs(before[0], value))
             .is_beyond_chance(OF_ONE_FACT);
-        let is_much = |value: f64| (value - before[0]).abs() > (MUCH * before[0].abs()).max(RARE);
+        let is_much = |value: f64| {
+            2.0 * value <= before[0] || (value - before[0]).abs() > (MUCH * before[0].abs()).max(RARE)
+        };
         let is_other = |value: f64| {
             let is_certain = quality == Quality::Checksum || is_common || is_much(value);
             is_constant && is_certain && differs(before[0], value)
@@ -314,7 +316,7 @@ pub fn changed_facts(
         let was = values(series);
         let first = *was.first()?;
         let moved = head.metric(name).and_then(|of_head| is_elsewhere(series, of_head));
-        if let Some(moved) = moved.filter(|_| !follows_time([of_base, head], name, MUCH)) {
+        if let Some(moved) = moved.filter(|_| !follows_time([of_base, head], name)) {
             return Some(format!("`{name}` {moved}"));
         }
         // A process may measure something once, and state it in each of its rows. A measurement is never the same for long.
@@ -339,7 +341,7 @@ pub fn changed_facts(
         let now = values(of_head);
         let is_same = was.iter().all(|value| *value == first);
         let is_measured = || Quality::is_measurement(name) || states_costs(name);
-        if !is_same && (is_measured() || follows_time([of_base, head], name, IN_STEP)) {
+        if !is_same && is_measured() {
             return None;
         }
         let rounding = if is_same { jitter } else { JITTERS * jitter };
@@ -359,19 +361,17 @@ pub fn changed_facts(
     (!named.is_empty()).then(|| Lint::new(LintCode::FactChanged, named.join(", ")))
 }
 
-/// Share by which a number that hardly varies may differ from one that follows the time exactly.
-const IN_STEP: f64 = 0.05;
-
-/// Returns whether a metric changed, up to this share, as the time or a rate did, so that it is a part of the time, counts what happens in
+/// Returns whether a metric changed about as the time or a rate did, so that it is a part of the time, counts what happens in
 /// it, or is divided by it.
-fn follows_time(sides: [&Benchmark; 2], name: &str, share: f64) -> bool {
+fn follows_time(sides: [&Benchmark; 2], name: &str) -> bool {
     let ratio = |name: &str| {
         let [was, now] = sides.map(|side| describe::median(&values(side.metric(name)?)));
         Some(now? / was?)
     };
-    let ratios = ratio(name).zip(ratio(&Metric::LATENCY.name));
+    let of_time = ratio(&Metric::LATENCY.name).or_else(|| ratio("throughput"));
+    let ratios = ratio(name).zip(of_time);
     ratios.is_some_and(|(of_metric, of_time)| {
-        [of_metric / of_time, of_metric * of_time].iter().any(|other| (other - 1.0).abs() <= share)
+        [of_metric / of_time, of_metric * of_time].iter().any(|other| (other - 1.0).abs() <= MUCH)
             && (of_time - 1.0).abs() > SUMMATION
     })
 }

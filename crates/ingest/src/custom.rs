@@ -75,7 +75,12 @@ pub(super) fn read(text: &str, better: Better) -> Result<Run, LineFault> {
             Some(Json::String(text)) => {
                 fields.extend(extra_fields(&text));
                 for line in text.lines().filter(|line| is_remark(line)) {
-                    numbers.extend(google_benchmark::numbers(line));
+                    // Other numbers of a remark are mostly measurements.
+                    let is_compared =
+                        |name: &str| Quality::of_name(name).is_some() || name == google_benchmark::UNNAMED;
+                    numbers.extend(
+                        google_benchmark::numbers(line).into_iter().filter(|(name, _)| is_compared(name)),
+                    );
                     let words = google_benchmark::fixed_words(line);
                     fields.extend((!words.is_empty()).then(|| ("text".to_owned(), words)));
                 }

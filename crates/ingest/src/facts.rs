@@ -404,8 +404,7 @@ const VOLATILE: &str = "timestamp date datetime uuid pid commit branch url user 
 
 /// Names of fields that count what a tool chose to repeat.
 const REPEATED: &str = "iterations iters rounds samples count id ids at revision build release run ci github \
-    gitlab buildkite jenkins circle pr pull request changelist cl patchset rev dirty author uptime message subject \
-    day week start ppid tid ticket milestone";
+    gitlab buildkite jenkins circle pr pull request changelist cl patchset rev dirty author uptime ppid tid ticket milestone";
 
 /// Other words of such names, which alone can state a fact.
 const OF_REPEATED: &str = "number no time change ref head";

@@ -50,7 +50,8 @@ pub(super) fn settings(command: &str) -> Option<String> {
         option.starts_with('-')
             && (option.contains("benchmark_out") || words(option).last().is_some_and(|it| is_in(OUTPUTS, it)))
     };
-    let is_file = |value: &str| value.contains(['.', '/']);
+    let is_data = |value: &str| value.rsplit_once('.').is_some_and(|(_, ending)| is_in(DATA, ending));
+    let is_file = |value: &str| value.contains(['.', '/']) && !is_data(value);
     let mut kept: Vec<&str> = Vec::new();
     let mut follows_output = false;
     for word in all.into_iter().skip(1) {

@@ -66,7 +66,7 @@ pub enum UMethod {
 }
 
 /// Returns how many values that are unlike all others must belong to one sample, of `own` values, so that they do so by chance
-/// with a probability of at most `limit`: three of samples of 24 for [`OF_ONE_FACT`]. The result is larger than `own` if no
+/// with a probability of at most `limit`: four of samples of 24 for [`OF_ONE_FACT`]. The result is larger than `own` if no
 /// number is enough.
 pub fn fewest_of_one_side(own: usize, others: usize, limit: f64) -> usize {
     let (mut count, mut chance) = (0, 1.0);
@@ -78,7 +78,7 @@ pub fn fewest_of_one_side(own: usize, others: usize, limit: f64) -> usize {
 }
 
 /// Probability with which a fact that all values of one sample state may be another one in some of the other sample's.
-pub const OF_ONE_FACT: f64 = 1.0 / 8.0;
+pub const OF_ONE_FACT: f64 = 1.0 / 16.0;
 
 /// Performs Mann and Whitney's U test, like `scipy.stats.mannwhitneyu(x, y)`. Returns `None` if a side is
 /// empty.

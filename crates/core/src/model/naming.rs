@@ -101,7 +101,7 @@ const WASTE: &str = "miss misses fault faults error errors failure failures fail
 /// Words for what a machine can do, which is not the rate of a program's own work.
 const MACHINE: &str = "peak machine theoretical memory mem dram disk network net nic pcie host";
 /// Other words for what costs time or energy.
-const COSTS: &str = "allocation malloc mallocs instruction instructions instr branches loads stores walks launches compares \
+const COSTS: &str = "allocation malloc mallocs insn insns inst insts cyc instruction instructions instr branches loads stores walks launches compares \
     dram energy power latency cycle cycles clock clocks dispatch dispatches switch switches migration \
     migrations interrupt interrupts overhead wait waits idle bubbles steals spins rehashes probes recompiles barriers syncs gc syscall syscalls wakeup wakeups hz khz mhz ghz";
 

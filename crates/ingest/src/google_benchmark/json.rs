@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use benchgate_core::model::{Context, Quality, Run, Testbed, is_in, name_words, words};
+use benchgate_core::model::{Context, Run, Testbed, is_in, name_words, words};
 
 use super::super::facts::{failure, is_commit, shared};
 use super::super::json_scan::{Scan, Scanner};
@@ -128,11 +128,18 @@ pub(super) fn context(json: &mut Scanner<'_>, run: &mut Run) -> Scan<StatedLabel
     Ok(StatedLabels { axes, fields: shared(fields).map_err(|what| fault(json.at(), what))? })
 }
 
-/// Returns whether a number with this name is a reading of the machine.
+/// Returns whether a number with this name is a reading of the machine: `mem_free`, but not `temperature`, which can be a setting.
 fn is_reading(key: &str) -> bool {
-    let of_machine =
+    const READINGS: &str =
         "free available memavailable affinity uptime temp temperature load used freq frequency mhz ghz";
-    Quality::is_measurement(key) || words(&name_words(key)).iter().any(|word| is_in(of_machine, word))
+    const OF_MACHINE: &str =
+        "cpu gpu mem memory ram swap disk core host avg average c celsius kb mb gb percent";
+    let lower = name_words(key);
+    let words = words(&lower);
+    let is_known = words.iter().all(|word| is_in(READINGS, word) || is_in(OF_MACHINE, word))
+        && words.iter().any(|word| is_in(READINGS, word));
+    let is_clear = words.len() > 1 || is_in("memavailable affinity uptime load", &lower);
+    is_known && is_clear
 }
 
 /// Maximum number of bytes of a list that is a fact.

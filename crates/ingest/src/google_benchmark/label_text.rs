@@ -117,7 +117,7 @@ const PEAKS: &str = "peak roofline sol max maximum theoretical";
 const VERDICTS: &str = "verified passed pass valid validated correct";
 
 /// Name of a number next to no word.
-const UNNAMED: &str = "label value";
+pub(in super::super) const UNNAMED: &str = "label value";
 
 /// A word or a number of a label.
 #[derive(Clone, Copy)]

@@ -15,7 +15,7 @@ pub(super) use counters::counter_metric;
 pub use counters::metric_name;
 pub(super) use csv::{HEADER as CSV_HEADER, read as read_csv};
 pub(super) use json::{TESTBED, read as read_json};
-pub(super) use label_text::{fixed_words, numbers};
+pub(super) use label_text::{UNNAMED, fixed_words, numbers};
 pub(super) use labels::{AXES, Axes};
 pub(super) use pieces::read as read_pieces;
 
