@@ -121,8 +121,8 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<LoadedRun, 
         let is_marked = inputs.len() > 1 && numbered::is_of_failed_run(&input.path);
         // The printed results of a run that also wrote them to a file would count twice.
         let is_text = numbered::is_text_of_result(&input.path, &paths);
-        let loaded = match load_one(input, format) {
-            _ if is_marked => None,
+        let loaded = if is_marked { Ok(None) } else { load_one(input, format) };
+        let loaded = match loaded {
             // Such a text may be cut.
             Err(_) if is_text => None,
             loaded => loaded?,

@@ -8,10 +8,10 @@ use benchgate_core::model::{
     STANDARD_OUTPUT, Series, VerifyCode, states_costs,
 };
 use benchgate_core::numerics::{self, Tensor};
-use benchgate_stats::classical::{OF_ONE_FACT, fewest_of_one_side};
+use benchgate_stats::classical::fewest_of_one_side;
 use benchgate_stats::describe;
 
-use super::chance::{ENOUGH_RANKED, NOT_CHANCE, ranked};
+use super::chance::{ENOUGH_RANKED, NOT_CHANCE, OF_ONE_FACT, other_processes, ranked};
 use super::rules::Rules;
 use super::series::{self, values};
 use super::workload::{self, is_clearly_less, is_ranked_less};
@@ -435,42 +435,6 @@ const RARE: f64 = 3.0;
 
 /// Share by which a single amount of work must differ from one that is constant at base.
 const MUCH: f64 = 0.25;
-
-/// Processes of head that differ from all of base's.
-struct OtherProcesses {
-    differing: usize,
-    of_head: usize,
-    of_base: usize,
-}
-
-impl OtherProcesses {
-    /// Returns whether both sides have so many processes that they show how much these differ.
-    fn are_enough(&self) -> bool {
-        self.of_head.min(self.of_base) >= ENOUGH_RANKED
-    }
-
-    /// Returns whether more processes differ than chance explains. Few processes don't show what varies.
-    fn is_beyond_chance(&self, limit: f64) -> bool {
-        !self.are_enough() || self.differing >= fewest_of_one_side(self.of_head, self.of_base, limit)
-    }
-}
-
-/// Counts the processes of head of which a value `differs`.
-fn other_processes(sides: [&Benchmark; 2], name: &str, differs: impl Fn(f64) -> bool) -> OtherProcesses {
-    let [base, head] = sides.map(|side| side.metric(name).map(|series| &series.series));
-    let processes = |series: Option<&Series>| series.map_or(0, Series::processes);
-    let differing = match head {
-        Some(Series::Processes(all)) => {
-            all.iter().filter(|process| process.samples.iter().any(|value| differs(*value))).count()
-        }
-        Some(Series::Summaries(all)) => {
-            all.iter().filter(|it| it.median.or(it.mean).is_some_and(&differs)).count()
-        }
-        Some(Series::Exact(value)) => usize::from(differs(*value)),
-        None => 0,
-    };
-    OtherProcesses { differing, of_head: processes(head), of_base: processes(base) }
-}
 
 /// Returns whether head's processes are worse than base's, larger values being worse, even if a single one of base is as
 /// bad as head's.

@@ -1,9 +1,9 @@
 //! Compares the words of the labels that the processes of both sides state.
 
 use benchgate_core::model::{Benchmark, LabelWords, Lint, LintCode, excerpt};
-use benchgate_stats::classical::{OF_ONE_FACT, fewest_of_one_side};
+use benchgate_stats::classical::fewest_of_one_side;
 
-use super::chance::{ENOUGH_RANKED, NOT_CHANCE, ranked};
+use super::chance::{ENOUGH_RANKED, NOT_CHANCE, OF_ONE_FACT, ranked};
 
 /// Maximum number of characters of a label in a finding.
 const LONGEST: usize = 80;

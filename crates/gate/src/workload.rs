@@ -7,10 +7,10 @@ use benchgate_core::model::{
     ARCHITECTURE, Benchmark, Lint, LintCode, Metric, MetricSeries, Process, Series, SideName, Summary,
     Workload, significant,
 };
-use benchgate_stats::classical::{OF_ONE_FACT, fewest_of_one_side};
+use benchgate_stats::classical::fewest_of_one_side;
 use benchgate_stats::describe;
 
-use super::chance::{ENOUGH_RANKED, NOT_CHANCE, ranked};
+use super::chance::{ENOUGH_RANKED, NOT_CHANCE, OF_ONE_FACT, ranked};
 use super::series;
 use super::texts::label_lint;
 

@@ -428,7 +428,7 @@ fn fact(name: &str, value: &str) -> Option<String> {
     let any = |known: &str| words.iter().any(|word| is_in(known, word));
     let only = |known: &str| words.iter().all(|word| is_in(known, word));
     let last = words.last().copied().unwrap_or_default();
-    if is_absent(value) || is_commit(name) || any(REMARKS) {
+    if is_absent(value) || is_commit(name) {
         return None;
     }
     if any("cmd cmdline command argv args") && only(COMMAND) {
@@ -442,29 +442,7 @@ fn fact(name: &str, value: &str) -> Option<String> {
     if is_mode() && any("build run job mode config configuration type") {
         return Some(plain(value));
     }
-    let is_volatile = any(VOLATILE) && !is_in("size length count", last);
-    let is_repeated =
-        any(REPEATED) && words.iter().all(|word| is_in(REPEATED, word) || is_in(OF_REPEATED, word));
-    // The hash of a program, and not of its results.
-    let is_of_program = any("git commit build repo src binary exe program executable")
-        && any("hash sha sha1 sha256 md5 digest");
-    let is_checksum =
-        Quality::of_name(name) == Some(Quality::Checksum) && lower.trim() != "hash" && !is_of_program;
-    let is_hash = is_of_program && value.trim().bytes().all(|byte| byte.is_ascii_hexdigit());
-    let is_side = only("name side which label title")
-        && is_in("base head old new before after baseline candidate", &value.trim().to_lowercase());
-    let is_of_data = any("weights model dataset data checkpoint");
-    let is_of_ci = words.len() > 1 && words.first().is_some_and(|word| is_in(OF_CI, word));
-    let is_of_host = any(OF_HOST) && only(OF_HOST_NAMES);
-    if is_volatile
-        || is_repeated
-        || is_of_ci
-        || is_of_host
-        || is_side
-        || is_place(value)
-        || is_hash
-        || !is_checksum && !is_of_data && is_identity(value)
-    {
+    if is_circumstance(name, value) {
         return None;
     }
     if states_version(name, value) || quality(name, value).is_some() {
@@ -484,6 +462,37 @@ fn fact(name: &str, value: &str) -> Option<String> {
         }
     };
     is_fact.then(|| plain(value))
+}
+
+/// Returns whether a field tells runs, revisions or hosts apart, by its name or by the form of its value.
+fn is_circumstance(name: &str, value: &str) -> bool {
+    let lower = name_words(name);
+    let words = words(&lower);
+    let any = |known: &str| words.iter().any(|word| is_in(known, word));
+    let only = |known: &str| words.iter().all(|word| is_in(known, word));
+    let last = words.last().copied().unwrap_or_default();
+    let is_volatile = any(VOLATILE) && !is_in("size length count", last);
+    let is_repeated =
+        any(REPEATED) && words.iter().all(|word| is_in(REPEATED, word) || is_in(OF_REPEATED, word));
+    // The hash of a program, and not of its results.
+    let is_of_program = any("git commit build repo src binary exe program executable")
+        && any("hash sha sha1 sha256 md5 digest");
+    let is_checksum =
+        Quality::of_name(name) == Some(Quality::Checksum) && lower.trim() != "hash" && !is_of_program;
+    let is_hash = is_of_program && value.trim().bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_side = only("name side which label title")
+        && is_in("base head old new before after baseline candidate", &value.trim().to_lowercase());
+    let is_of_data = any("weights model dataset data checkpoint");
+    let is_of_ci = words.len() > 1 && words.first().is_some_and(|word| is_in(OF_CI, word));
+    let is_of_host = any(OF_HOST) && only(OF_HOST_NAMES);
+    is_volatile
+        || is_repeated
+        || is_of_ci
+        || is_of_host
+        || is_side
+        || is_place(value)
+        || is_hash
+        || !is_checksum && !is_of_data && is_identity(value)
 }
 
 /// Returns whether a field says in words whether a result is right: `accuracy: eager_two_runs_differ`.

@@ -466,8 +466,8 @@ fn summarise(process: &Process) -> Summary {
     }
 }
 
-/// Its value if a label states another text in each of several processes of one session.
-const SEVERAL_TEXTS: &str = "several";
+/// Stands for different texts of one process, or of the processes of one session.
+pub(super) const SEVERAL: &str = "several";
 
 /// Returns the labels of a benchmark that several processes of one session printed: the words of Google Benchmark's label with
 /// the number of processes, numbers that vary with their range, and other texts that vary as such.
@@ -503,7 +503,7 @@ pub fn labels_of_processes<'a>(
     // The first text of Google Benchmark's label is an example for readers.
     several.remove(LABEL);
     for label in several {
-        first.labels.insert(label, SEVERAL_TEXTS.to_owned());
+        first.labels.insert(label, SEVERAL.to_owned());
     }
     if let Some(words) = words {
         first.labels.insert(LABEL_WORDS.to_owned(), words.to_string());

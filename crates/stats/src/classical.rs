@@ -66,7 +66,7 @@ pub enum UMethod {
 }
 
 /// Returns how many values that are unlike all others must belong to one sample, of `own` values, so that they do so by chance
-/// with a probability of at most `limit`: four of samples of 24 for [`OF_ONE_FACT`]. The result is larger than `own` if no
+/// with a probability of at most `limit`: four of samples of 24 for 1/16. The result is larger than `own` if no
 /// number is enough.
 pub fn fewest_of_one_side(own: usize, others: usize, limit: f64) -> usize {
     let (mut count, mut chance) = (0, 1.0);
@@ -76,9 +76,6 @@ pub fn fewest_of_one_side(own: usize, others: usize, limit: f64) -> usize {
     }
     if chance > limit { own + 1 } else { count }
 }
-
-/// Probability with which a fact that all values of one sample state may be another one in some of the other sample's.
-pub const OF_ONE_FACT: f64 = 1.0 / 16.0;
 
 /// Performs Mann and Whitney's U test, like `scipy.stats.mannwhitneyu(x, y)`. Returns `None` if a side is
 /// empty.

@@ -91,6 +91,7 @@ fn no_command_data_or_mode_in_a_context_that_differs_is_green() {
         ("cmdline", "b.py --out-channels=512", "b.py --out-channels=8"),
         ("checkpoint", "opus-20240229", "haiku-20240307"),
         ("executor_backend", "cuda", "cpu"),
+        ("label", "cuda", "cpu"),
         ("attention_head_checksum", "deadbee1", "cafe4bad"),
     ] {
         let outcome = compared(&in_context(key, base, 0), &in_context(key, head, 3));

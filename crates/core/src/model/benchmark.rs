@@ -188,8 +188,8 @@ pub const DEVICE_CLOCK: &str = "device-clock";
 /// python`. The tool may be the intended change, so a difference is reported, and the sides stay comparable.
 pub const ENVIRONMENT: &str = "environment ";
 
-/// Label with the first label of a Google Benchmark program's benchmark, and the words in all its labels, which must be
-/// equal on both sides.
+/// Label with the first label of a Google Benchmark program's benchmark, and the words of its processes' labels
+/// ([`LabelWords`](super::LabelWords)).
 pub const LABEL: &str = "label";
 pub const LABEL_WORDS: &str = "label words";
 

@@ -9,12 +9,10 @@ use serde_json::Value;
 use benchgate_core::model::{Benchmark, LABEL, LABEL_WORDS, Lint, LintCode, Quality, excerpt, is_axis};
 
 use super::super::facts::{self, Field, state};
+use super::super::join::SEVERAL;
 use super::super::values::number;
 use super::super::{document, logs::stated_problem};
 use super::label_text::{fixed_words, numbers, pairs};
-
-/// Stands for the words of a process whose rows have different labels.
-const SEVERAL: &str = "several";
 
 /// Number of names of numbers from which no further label is read.
 const MOST_NAMES: usize = 64;
@@ -23,7 +21,7 @@ const MOST_NAMES: usize = 64;
 #[derive(Debug, Default)]
 pub(super) struct Labels {
     first: Option<String>,
-    /// Their words, which must equal those of the other side.
+    /// Their words, which are compared with those of the other side's processes.
     words: Option<String>,
     numbers: BTreeMap<String, Vec<f64>>,
     problem: Option<Lint>,
