@@ -5,7 +5,7 @@
 
 use benchgate_core::model::{
     ARCHITECTURE, Benchmark, Lint, LintCode, Metric, MetricSeries, Process, Series, SideName, Summary,
-    Workload, significant,
+    Workload, excerpt, significant,
 };
 use benchgate_stats::classical::fewest_of_one_side;
 use benchgate_stats::describe;
@@ -50,6 +50,14 @@ pub fn lints(base: &Benchmark, head: &Benchmark, together: bool) -> Vec<Lint> {
             "a program whose first call changes {of_head} for later calls (base's first call \
             changes {of_base})"
         ));
+    }
+    if base.left_out != head.left_out {
+        let shown = |names: &[String]| match names {
+            [] => "nothing".to_owned(),
+            _ => format!("`{}`", excerpt(&names.join(", "), 80)),
+        };
+        let [of_base, of_head] = [base, head].map(|side| shown(&side.left_out));
+        differing.push(format!("a model whose calls store {of_head} outside of the results (base's store {of_base})"));
     }
     if base.device != head.device {
         differing.push(format!("device `{}` instead of `{}`", head.device, base.device));

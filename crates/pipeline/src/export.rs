@@ -49,6 +49,9 @@ struct ExportAnswer {
     expected64: Option<Vec<WrittenTensor>>,
     #[serde(rename = "expected64-error")]
     expected64_error: Option<String>,
+    /// Names of what a call leaves in the model, which the export leaves out.
+    #[serde(rename = "left-out", default)]
+    left_out: Vec<String>,
     #[serde(default)]
     parameters: Vec<WrittenArchive>,
     #[serde(rename = "output-type")]
@@ -84,6 +87,7 @@ struct ExportMeta {
     expected: Vec<String>,
     expected64: Vec<String>,
     expected64_problem: Option<String>,
+    left_out: Vec<String>,
     /// Each scope with its file.
     parameters: Vec<(String, String)>,
     output_type: Option<String>,
@@ -107,6 +111,7 @@ fn source(entry: CacheEntry<ExportMeta>) -> PreparedSource {
         expected: all(&meta.expected),
         expected64: all(&meta.expected64),
         expected64_problem: meta.expected64_problem.clone(),
+        left_out: meta.left_out.clone(),
         parameters: parameters.collect(),
         reference_problem: problem.and_then(|(code, why)| Some((VerifyCode::parse(code)?, why.clone()))),
         report: ended(Stage::Export, entry.status(), meta.seconds),
@@ -236,6 +241,7 @@ async fn make(host: &Host<'_>, job: ExportJob<'_>, key: &str, staged: &Path) -> 
         expected: names(&answer.expected),
         expected64: answer.expected64.as_deref().map(names).unwrap_or_default(),
         expected64_problem: answer.expected64_error,
+        left_out: answer.left_out,
         parameters: parameters.collect(),
         output_type: answer.output_type,
         reference_problem,

@@ -14,7 +14,7 @@ use std::time::Duration;
 use benchgate_config::ModelSource;
 use benchgate_core::model::{
     Artifact, DeviceKind, Event, GeneratedCode, Lint, LintCode, Metric, Outcome, SideName, Stage,
-    Verification, VerifyCode, Workload,
+    Verification, VerifyCode, Workload, excerpt,
 };
 use benchgate_core::record::StageStatus;
 use benchgate_host::files;
@@ -64,6 +64,11 @@ pub(super) async fn build<'a>(
         aside(move || code::suspect_operation(&mlir).map_err(PipelineError::io("read", &mlir))).await?;
     if let Some(name) = stores {
         prepared.lints.push(Lint::new(LintCode::Stateful, format!("the model's source contains `{name}`")));
+    }
+    if !source.left_out.is_empty() {
+        let names = excerpt(&source.left_out.join(", "), 80);
+        let why = format!("the export leaves out what each call of the model stores in `{names}`");
+        prepared.lints.push(Lint::new(LintCode::KeptState, why));
     }
     let job = compile_job(planned, &source, tools);
     if let Some(root) = &host.ir {
@@ -299,6 +304,7 @@ async fn source(
         mlir,
         expected64: model.expected_f64.iter().map(|file| file.below(folder)).collect(),
         expected64_problem: None,
+        left_out: Vec::new(),
         reference_problem: None,
         report: ended(Stage::Export, StageStatus::Skipped, 0.0),
         lowering: None,
@@ -403,6 +409,7 @@ async fn workload(
         reference_sha256,
         reference64_sha256,
         changed_inputs: Vec::new(),
+        left_out: source.left_out.clone(),
     })
 }
 

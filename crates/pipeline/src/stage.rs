@@ -145,6 +145,8 @@ pub(super) struct PreparedSource {
     pub(super) expected64: Vec<TensorFile>,
     /// The exporter's reason why these outputs are missing.
     pub(super) expected64_problem: Option<String>,
+    /// Names of the tensors that a call of the model leaves in its attributes, and that the export leaves out.
+    pub(super) left_out: Vec<String>,
     /// The exporter's finding about the reference, if it can't be used: computing it failed, or two eager
     /// executions disagree.
     pub(super) reference_problem: Option<(VerifyCode, String)>,

@@ -575,6 +575,9 @@ fn a_passing_result_of_other_tools_commits_or_benchmarks_is_never_green() {
             run["sides"][1]["benchmarks"][0]["artifact"]["workload"][part] = json!("another");
         });
     }
+    forge("a model of head that stores a tensor", &|run| {
+        run["sides"][1]["benchmarks"][0]["artifact"]["workload"]["left_out"] = json!(["cache"]);
+    });
     forge("no tools", &|run| drop(run["sides"][0].as_object_mut().unwrap().remove("toolchain")));
     forge("other tools", &|run| run["sides"][0]["toolchain"]["compiler_commit"] = json!("4".repeat(40)));
     forge("a benchmark too many", &|run| {

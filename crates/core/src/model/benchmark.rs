@@ -140,6 +140,10 @@ pub struct Workload {
     /// values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed_inputs: Vec<u32>,
+    /// Names of the tensors that each call of a PyTorch model leaves in attributes or global variables. The exported
+    /// function does not compute them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
 }
 
 /// A model × target × function, as measured on one side.

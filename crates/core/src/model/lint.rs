@@ -288,10 +288,10 @@ lint_codes! {
         "The output of the command has no known format, so its processes were timed as a whole, with their start and end.",
         "Set `format` of the command to the format of its output, or to `whole` if this is intended.";
     KeptState "kept-state" Note,
-        "On both sides, timed calls or processes reuse data that earlier ones wrote, so writing the data is \
-        not timed.",
-        "No action is needed if users have such a cache too. Otherwise remove the data in `prepare`, or give \
-        each call its own inputs.";
+        "On both sides, timed calls or processes reuse data that earlier ones wrote, or a model stores data that \
+        its export leaves out, so writing the data is not timed.",
+        "No action is needed if users have such a cache too. Otherwise remove the data in `prepare`, give \
+        each call its own inputs, or return what a model stores in its attributes.";
     ReferenceChanged "reference-changed" Note,
         "Head's model or its reference differs from base's, and its outputs changed or could not be compared with \
         base's.",

@@ -113,6 +113,9 @@ pub struct BundledModule {
     /// Reference outputs in double precision.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub expected64: Vec<String>,
+    /// Names of the tensors that the model stores and that its export leaves out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parameters: Vec<BundledParameters>,
     /// The exporter's reason why the reference can't be used.

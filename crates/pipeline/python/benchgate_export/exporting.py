@@ -7,7 +7,7 @@ import os
 import random
 import time
 
-from . import exporters, onnx_model, source
+from . import exporters, kept, onnx_model, source
 from .function import with_written
 from .notation import read_input
 from .parameters import SCOPE, write_archive
@@ -67,7 +67,7 @@ def _export(request: Request, enter, timed, attempts: list[dict]) -> dict:
     with torch.no_grad():
         enter("eager")
         with timed("eager"):
-            model, expected, problem = _eager(torch, model, inputs)
+            model, expected, problem, left_out = _eager(torch, model, inputs)
         with timed("eager64"):
             expected64, expected64_error = _eager64(torch, model, inputs, expected)
         os.makedirs(request.out, exist_ok=True)
@@ -93,6 +93,7 @@ def _export(request: Request, enter, timed, attempts: list[dict]) -> dict:
                 "code": problem and "NONDETERMINISTIC_EAGER_RUN",
                 "error": problem,
                 "expected64-error": expected64_error,
+                "left-out": left_out,
                 "exporter": request.exporter,
                 "output-type": lowered.output_type,
             }
@@ -186,15 +187,19 @@ def _run(model, inputs, stage_code: str = "EAGER_FAILED", called: list | None = 
 
 
 def _eager(torch, model, inputs) -> tuple:
-    """The model, its reference, and why that is worth nothing where two runs, with the random state moving on and the model
-    keeping its own, differ in a bit. Inputs that the model writes to become outputs: an export has no other place for them."""
+    """The model, its reference, why that is worth nothing where two runs, with the random state moving on and the model
+    keeping its own, differ in a bit, and the names of what a call leaves in the model. Inputs that the model writes to become
+    outputs: an export has no other place for them."""
     called: list = []
     first = _run(model, inputs, called=called)
     written = [i for i, (before, after) in enumerate(zip(inputs, called)) if before.shape != after.shape or not bool(_same(before, after).all())]
     if written:
         model = with_written(torch, model, written)
         first = _run(model, inputs)
-    return model, first, _unlike(first, _run(model, inputs))
+    # What only the first call makes, such as a table of positions, is a constant of the export.
+    before = kept.tensors(torch, model)
+    second = _run(model, inputs)
+    return model, first, _unlike(first, second), kept.replaced(before, kept.tensors(torch, model))
 
 
 def _same(a, b):

@@ -194,6 +194,7 @@ def answer(
         "expected": [],
         "expected64": None,
         "expected64-error": None,
+        "left-out": [],
         "output-type": None,
         "attempts": [],
         "seconds": {},

@@ -117,7 +117,7 @@ def _start_anew() -> None:
     its variables. Otherwise the next source could get another one's `utils`, and its trace would lack that file."""
     global _pristine
     # All decisions first: the path of a namespace package is computed from its parent, which must still be there.
-    gone = [name for name, module in list(sys.modules.items()) if not _stays(name, module)]
+    gone = [name for name, module in list(sys.modules.items()) if not stays(name, module)]
     for name in gone:
         del sys.modules[name]
     if _pristine is None:
@@ -133,7 +133,7 @@ def _start_anew() -> None:
     importlib.invalidate_caches()
 
 
-def _stays(name: str, module) -> bool:
+def stays(name: str, module) -> bool:
     """Modules of the environment stay; importing torch costs seconds."""
     if name == "__main__" or name.split(".")[0] in ("benchgate_export", "benchgate_backends"):
         return True

@@ -51,6 +51,23 @@ class Rotary(nn.Module):
         super().__init__(); self.register_buffer("freq", torch.arange(3.0), persistent=False)
     def forward(self, x): return x * self.freq
 def rotary(): return Rotary(), X
+class Keeps(nn.Module):
+    def __init__(self, keep):
+        super().__init__(); self.keep, self.kept, self.all, self.table = keep, None, [], None
+        self.register_buffer("state", torch.zeros(3))
+    def forward(self, x):
+        if self.table is None: self.table = torch.arange(3.0)
+        self.keep(self, x * x)
+        return x + self.table
+LAST = None
+def keep_global(m, y):
+    global LAST
+    LAST = y
+def keeps_attribute(): return Keeps(lambda m, y: setattr(m, "kept", y)), X
+def keeps_list(): return Keeps(lambda m, y: m.all.append(y)), X
+def keeps_buffer(): return Keeps(lambda m, y: setattr(m, "state", y[0])), X
+def keeps_global(): return Keeps(keep_global), X
+def keeps_nothing(): return Keeps(lambda m, y: None), X
 def unsafe():
     import pickle, tempfile
     class Evil:
@@ -127,6 +144,7 @@ class Exporter(unittest.TestCase):
         cls.root = pathlib.Path(cls.dir.name)
         (cls.root / "models.py").write_text(MODELS)
         names = ["simple", "outputs", "noisy", "dropout", "raises", "inplace", "casts", "nan", "brain", "branches", "sparse", "bare", "hub"]
+        names += ["keeps_attribute", "keeps_list", "keeps_buffer", "keeps_global", "keeps_nothing"]
         names += ["cached", "rotary", "unsafe", "tiny", "tied", "plain", "crash", "simple"]
         requests = [
             {"id": i, "source": str(cls.root / "models.py"), "symbol": n, "out": str(cls.root / n / str(i))} for i, n in enumerate(names)
@@ -196,6 +214,13 @@ class Exporter(unittest.TestCase):
             self.assertEqual(self.outcome(name)[0], "ok", self.answers[name])
             self.assertEqual([o["shape"] for o in self.answers[name]["expected"]], shapes)
 
+    def test_what_a_call_leaves_in_the_model_is_named(self):
+        for name, kept in (("attribute", ["kept"]), ("list", ["all"]), ("buffer", ["state"]), ("global", ["LAST"]), ("nothing", [])):
+            with self.subTest(name):
+                self.assertEqual(self.outcome(f"keeps_{name}")[0], "ok", self.answers[f"keeps_{name}"])
+                self.assertEqual(self.answers[f"keeps_{name}"]["left-out"], kept)
+        self.assertEqual(self.answers["simple"]["left-out"], [])
+
     def test_failures_and_their_codes(self):
         for name, stage, code in [
             ("raises", "eager", "EAGER_FAILED"),
@@ -231,7 +256,7 @@ class Exporter(unittest.TestCase):
 
     def test_a_segfault_is_pinned_to_its_model(self):
         self.assertEqual(self.returncode, -11)
-        self.assertEqual((self.lines[-1]["id"], self.lines[-1]["stage"]), (19, "construct"))
+        self.assertEqual((self.lines[-1]["id"], self.lines[-1]["stage"]), (24, "construct"))
 
 
 if __name__ == "__main__":

@@ -252,6 +252,7 @@ impl Packing<'_, '_> {
             inputs,
             expected: self.all(&source.expected).await?,
             expected64: self.all(&source.expected64).await?,
+            left_out: source.left_out.clone(),
             parameters,
             reference_problem: problem
                 .map(|(code, why)| ReferenceProblem { code: (*code), why: why.clone() }),

@@ -212,6 +212,7 @@ impl OpenBundle {
             parameters: parameters.collect(),
             expected64: all(&module.expected64),
             expected64_problem: None,
+            left_out: module.left_out.clone(),
             reference_problem: problem.map(|problem| (problem.code, problem.why.clone())),
             report: ended(Stage::Export, StageStatus::Skipped, 0.0),
             lowering: module.lowering.clone(),
