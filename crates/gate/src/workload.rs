@@ -57,7 +57,9 @@ pub fn lints(base: &Benchmark, head: &Benchmark, together: bool) -> Vec<Lint> {
             _ => format!("`{}`", excerpt(&names.join(", "), 80)),
         };
         let [of_base, of_head] = [base, head].map(|side| shown(&side.left_out));
-        differing.push(format!("a model whose calls store {of_head} outside of the results (base's store {of_base})"));
+        differing.push(format!(
+            "a model whose calls store {of_head} outside of the results (base's store {of_base})"
+        ));
     }
     if base.device != head.device {
         differing.push(format!("device `{}` instead of `{}`", head.device, base.device));

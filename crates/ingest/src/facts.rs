@@ -477,8 +477,6 @@ fn is_circumstance(name: &str, value: &str) -> bool {
     // The hash of a program, and not of its results.
     let is_of_program = any("git commit build repo src binary exe program executable")
         && any("hash sha sha1 sha256 md5 digest");
-    let is_checksum =
-        Quality::of_name(name) == Some(Quality::Checksum) && lower.trim() != "hash" && !is_of_program;
     let is_hash = is_of_program && value.trim().bytes().all(|byte| byte.is_ascii_hexdigit());
     let is_side = only("name side which label title")
         && is_in("base head old new before after baseline candidate", &value.trim().to_lowercase());
@@ -492,7 +490,7 @@ fn is_circumstance(name: &str, value: &str) -> bool {
         || is_side
         || is_place(value)
         || is_hash
-        || !is_checksum && !is_of_data && is_identity(value)
+        || !Quality::is_checksum(name) && !is_of_data && is_identity(value)
 }
 
 /// Returns whether a field says in words whether a result is right: `accuracy: eager_two_runs_differ`.

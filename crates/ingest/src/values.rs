@@ -1,6 +1,6 @@
 //! The text of a field: a number, a path, a date, a revision or a command.
 
-use benchgate_core::model::{is_in, words};
+use benchgate_core::model::{is_hash, is_in, words};
 
 /// Endings of files that hold a model or its data.
 const DATA: &str = "gguf mlir mlirbc onnx pt pth pt2 ckpt safetensors tflite vmfb irpa npz npy pb h5 csv bin";
@@ -89,13 +89,9 @@ pub(super) fn without_addresses(text: &str) -> String {
     parts.fold(first, |text, part| text + part.trim_start_matches(|c: char| c.is_ascii_hexdigit()))
 }
 
-/// Returns whether a text is the hash of a commit, and no word or number.
-fn is_hash(text: &str) -> bool {
-    let text = text.strip_prefix('g').unwrap_or(text);
-    (7..=40).contains(&text.len())
-        && text.bytes().all(|byte| byte.is_ascii_hexdigit())
-        && text.bytes().any(|byte| byte.is_ascii_digit())
-        && text.bytes().any(|byte| byte.is_ascii_alphabetic())
+/// Returns whether a text is the hash of a commit, which is shorter than that of data.
+fn is_commits(text: &str) -> bool {
+    is_hash(text) && text.len() <= 41
 }
 
 /// Returns whether a text is a day, such as `20261130`.
@@ -117,7 +113,7 @@ pub(super) fn is_identity(value: &str) -> bool {
     let is_description = || {
         let mut parts = described.rsplitn(3, '-');
         let (hash, count) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
-        hash.starts_with('g') && is_hash(hash) && number(count).is_some()
+        hash.starts_with('g') && is_commits(hash) && number(count).is_some()
     };
     let is_date = || {
         const MONTHS: &str = "jan feb mar apr may jun jul aug sep sept oct nov dec january february march april june july august \
@@ -131,7 +127,7 @@ pub(super) fn is_identity(value: &str) -> bool {
             && said.iter().any(|word| word.len() == 4 && word.starts_with("20") && is_number(word))
             && said.iter().all(|word| is_month(word) || is_number(word) || is_in(OTHERS, word))
     };
-    value.starts_with("refs/") || is_hash(described) || is_day(value) || is_description() || is_date()
+    value.starts_with("refs/") || is_commits(described) || is_day(value) || is_description() || is_date()
 }
 
 /// Returns a value without the versions in it and what tells its runs apart: `fmt 10.1.0` is `fmt #`.
@@ -147,7 +143,7 @@ fn without_versions(value: &str) -> String {
 pub(super) fn without_revision(value: &str) -> String {
     let at = value.rfind(['-', '_', '@', '.']).filter(|at| {
         let end = &value[at + 1..];
-        is_hash(end) || is_day(end)
+        is_commits(end) || is_day(end)
     });
     at.map_or_else(|| value.to_owned(), |at| format!("{}#", &value[..=at]))
 }

@@ -193,6 +193,10 @@ const READINGS: &str =
 const CHOICES: &str = "tile tiles tiling split splitk tactic unroll unrolled vgpr sgpr regs registers vgprs sgprs smem lds grid warps waves stages vec vector vlen lmul heap allocated dispatch dispatches";
 const UNITS: &str = "ps ns us ms s sec secs second seconds kb mb gb kib mib gib bytes";
 
+/// Words in the names of hashes that identify a program or its source.
+const OF_PROGRAMS: &str =
+    "git commit build source src repo code head rev revision tree version binary exe program executable";
+
 impl Quality {
     /// Returns what a metric with this name states about the result; `None` for a measurement.
     pub fn of_name(name: &str) -> Option<Self> {
@@ -212,6 +216,16 @@ impl Quality {
             (_, Self::Loss | Self::Error | Self::Failures, Better::Higher) => None,
             _ => Some(quality),
         }
+    }
+
+    /// Returns whether a name states a checksum of results, and not the hash of a commit or a program.
+    pub fn is_checksum(name: &str) -> bool {
+        let lower = name_words(name);
+        let words = words(&lower);
+        let any = |known: &str| words.iter().any(|word| is_in(known, word));
+        // A program can compute the checksum of a tree, but hashes of trees are git's.
+        let is_of_program = any("hash sha sha1 sha256 md5 digest") && any(OF_PROGRAMS);
+        Self::of_name(name) == Some(Self::Checksum) && !matches!(words.as_slice(), ["hash"]) && !is_of_program
     }
 
     /// Returns whether a name states that the number is a measurement, such as that of memory or a time.

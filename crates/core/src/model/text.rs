@@ -44,6 +44,15 @@ pub fn excerpt(text: &str, most: usize) -> String {
     }
 }
 
+/// Returns whether a word is a hash, and no word or number: at least seven hexadecimal digits, after the `g` of `git describe`.
+pub fn is_hash(word: &str) -> bool {
+    let digits = word.strip_prefix('g').unwrap_or(word);
+    (7..=64).contains(&digits.len())
+        && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+        && digits.bytes().any(|byte| byte.is_ascii_digit())
+        && digits.bytes().any(|byte| byte.is_ascii_alphabetic())
+}
+
 /// Quotes one word of a command for a shell.
 pub fn shell_word(word: impl AsRef<OsStr>) -> String {
     let word = word.as_ref().display().to_string();

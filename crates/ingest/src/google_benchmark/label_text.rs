@@ -1,6 +1,6 @@
 //! The text of a label: its words, which must be equal on both sides, and its numbers, which are compared.
 
-use benchgate_core::model::{Metric, Quality, is_in, name_words, states_rate, words};
+use benchgate_core::model::{Metric, Quality, is_hash, is_in, states_rate, words};
 
 use super::super::build::time_unit;
 use super::super::values::{is_identity, is_place, is_version_number, number};
@@ -17,9 +17,6 @@ const LARGER_THAN_TILES: u64 = 512;
 pub(in super::super) fn fixed_words(label: &str) -> String {
     let is_kept = |word: &String| {
         let rest = word.strip_prefix('v').unwrap_or(word);
-        // `git describe` puts a `g` before the hash.
-        let hash = word.strip_prefix('g').unwrap_or(word);
-        let is_hash = hash.len() > 6 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
         let is_unit = time_unit(word).is_some() || is_in(LABEL_UNITS, word);
         let is_size = |size: &str| !size.is_empty() && size.bytes().all(|byte| byte.is_ascii_digit());
         // Two numbers may be the size of a tile or a block, which the compiler chooses, and `0x…` is an address.
@@ -34,13 +31,13 @@ pub(in super::super) fn fixed_words(label: &str) -> String {
             || word.split('x').all(is_size)
                 && (word.split('x').count() > 2
                     || !word.starts_with("0x") && word.contains('x') && word.split('x').all(is_large));
-        is_shape || !rest.starts_with(|c: char| c.is_ascii_digit()) && !is_hash && !is_unit
+        is_shape || !rest.starts_with(|c: char| c.is_ascii_digit()) && !is_hash(word) && !is_unit
     };
     let mut kept: Vec<String> = Vec::new();
     let mut follows_number = false;
     for text in lasting(label) {
         // A checksum looks like the hash of a version.
-        let is_checksum = text.split_once(['=', ':']).is_some_and(|(name, _)| states_checksum(name));
+        let is_checksum = text.split_once(['=', ':']).is_some_and(|(name, _)| Quality::is_checksum(name));
         for word in words(text) {
             let lower = word.to_lowercase();
             // A letter can be the class or the size of a problem, or the unit of the number before it.
@@ -63,7 +60,7 @@ fn tells_runs_apart(text: &str) -> bool {
     is_place(text)
         || of_name(name)
         || is_version_number(text) && !text.contains('-')
-        || !states_checksum(name) && (is_identity(value) || is_place(value))
+        || !Quality::is_checksum(name) && (is_identity(value) || is_place(value))
 }
 
 /// Returns the texts of a label without those that tell runs or revisions apart, and without dates (`Sun Nov 29 2026`).
@@ -86,15 +83,6 @@ fn lasting(label: &str) -> Vec<&str> {
         kept.extend(run.iter().filter(|text| !is_date && !tells_runs_apart(text)));
     }
     kept
-}
-
-/// Returns whether a name states a checksum of results, and not the hash of a commit or a build.
-fn states_checksum(name: &str) -> bool {
-    let lower = name_words(name);
-    let of_source = "git commit build source src repo code head rev revision tree version binary";
-    Quality::of_name(name) == Some(Quality::Checksum)
-        && !matches!(words(&lower).as_slice(), ["hash"])
-        && !words(&lower).iter().any(|word| is_in(of_source, word))
 }
 
 /// Largest number of words and of numbers to read from a label.
@@ -273,7 +261,8 @@ pub(in super::super) fn numbers(label: &str) -> Vec<(String, f64)> {
         let is_line = is_in("c cc cpp cxx h hpp cu py rs go java js ts mlir", ending);
         let is_named = name.contains(char::is_alphabetic) && !is_line;
         // benchgate defines what its own names mean, and a checksum without a decimal point is a word.
-        let is_own = Metric::built_in(&name).is_some() || states_checksum(&name) && !text.text.contains('.');
+        let is_own =
+            Metric::built_in(&name).is_some() || Quality::is_checksum(&name) && !text.text.contains('.');
         if is_identity || is_own || !is_named || texts.is_measured(at, &name) || texts.is_chosen(at, &name) {
             continue;
         }

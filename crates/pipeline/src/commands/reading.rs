@@ -7,7 +7,7 @@ use std::path::Path;
 use benchgate_config::{CommandLine, OutputReading};
 use benchgate_core::model::{
     ANY_TEXT, Benchmark, Consequence, Context, Lint, LintCode, Metric, MetricSeries, Outcome, Quality,
-    SILENT, STANDARD_OUTPUT, Series, Stage, Unit, digest_of, excerpt, is_in,
+    SILENT, STANDARD_OUTPUT, Series, Stage, Unit, digest_of, excerpt, is_hash, is_in,
 };
 use benchgate_core::record::{MOST_RESULT_BYTES, OutcomeRecord, SampleMap};
 use benchgate_host::files;
@@ -167,15 +167,13 @@ fn said(printed: &str) -> String {
     let is_checksum = |words: &[&str], at: usize| {
         let assigned = words[at].rsplit_once(['=', ':']).map(|(name, _)| name);
         let before = words[..at].iter().rev().copied().find(|word| word.contains(char::is_alphanumeric));
-        [assigned, before].into_iter().flatten().any(|name| {
-            let name = name.trim_matches(|c: char| !c.is_alphanumeric());
-            !name.eq_ignore_ascii_case("hash") && Quality::of_name(name) == Some(Quality::Checksum)
-        })
+        [assigned, before]
+            .into_iter()
+            .flatten()
+            .any(|name| Quality::is_checksum(name.trim_matches(|c: char| !c.is_alphanumeric())))
     };
     let is_kept = |word: &str, next: Option<&&str>| {
         let bare = bare(word);
-        let is_hex = bare.len() > 6 && bare.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let is_hash = is_hex && bare.contains(|c: char| c.is_ascii_alphabetic());
         let is_version = bare.split('.').count() > 2
             || bare.strip_prefix('v').is_some_and(|rest| rest.starts_with(is_digit));
         let unit = bare.trim_start_matches(|c: char| is_digit(c) || c == '.');
@@ -183,7 +181,7 @@ fn said(printed: &str) -> String {
         let is_number = unit.is_empty() && !bare.is_empty();
         let is_time = bare.starts_with(is_digit) && is_in(OF_TIMES, unit)
             || is_number && next.is_some_and(|next| is_in(OF_TIMES, next));
-        !word.contains(['/', '\\']) && !is_hash && !is_version && !is_time
+        !word.contains(['/', '\\']) && !is_hash(&bare) && !is_version && !is_time
     };
     let of_line = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().collect();
