@@ -91,6 +91,31 @@ fn a_head_is_judged_by_what_was_stored() {
 }
 
 #[test]
+fn outputs_without_a_reference_are_compared_with_those_of_the_stored_session() {
+    let suite = committed();
+    let toml = suite.world.read("benchgate.toml");
+    suite.world.write("benchgate.toml", toml.replace("expected = [\"data/y.npy\"]\n", ""));
+    commit(&suite);
+    store(&suite);
+    suite.world.run(["gate"]).expect_no_failure();
+    let wrong = ["output=1,2,3.1", "output=1,2,nan", "output=1,2", "random-output=1"];
+    for (output, code) in wrong.into_iter().zip([13, 13, 13, 11]) {
+        suite.source("a", &["latency-us=1000", output]);
+        let outcome = suite.world.run(["gate", "--stored"]);
+        assert_eq!(outcome.code, Some(code), "{output}: {}", outcome.stdout);
+    }
+    suite.source("a", &["latency-us=1000", "output=1,2,3.00000001", "revision=2"]);
+    suite.world.run(["gate", "--stored"]).expect_no_failure();
+    // A commit that changes the results on purpose is accepted like any other change.
+    suite.source("a", &["latency-us=1000", "output=1,2,4"]);
+    commit(&suite);
+    suite.run_on_a_quiet_host();
+    let night = suite.world.run(["baseline", "update"]);
+    assert_eq!(night.code, Some(13), "{}", night.stdout);
+    assert!(night.stdout.contains("differs"), "{}", night.stdout);
+}
+
+#[test]
 fn a_change_that_brings_its_own_baseline_is_not_judged_by_it() {
     let suite = committed();
     store(&suite);

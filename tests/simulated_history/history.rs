@@ -275,6 +275,7 @@ fn benchmark(plan: &Plan, at: usize, noise: &mut Noise, level: impl Fn(usize) ->
         outcome: OutcomeRecord { status: OutcomeStatus::Ok, stage: None, why: None },
         artifact: None,
         verification: None,
+        sketches: None,
         processes: processes.collect(),
         anchored: None,
         values: vec![ValueRecord { metric: "module-size".to_owned(), value: Number(40_960.0 + at as f64) }],

@@ -43,10 +43,11 @@ pub fn lints(base: &Benchmark, head: &Benchmark) -> Vec<Lint> {
     lints
 }
 
-/// Returns a copy of head in which the outputs that head's tool printed are compared with those that base's
-/// tool printed, with the precision in which they were printed. `None` if head's tool printed no outputs.
-pub fn with_printed(base: &Run, head: &Run) -> Option<Run> {
-    if head.benchmarks.iter().all(|benchmark| benchmark.printed.is_empty()) {
+/// Returns a copy of head in which its outputs are compared with base's: those that the tools printed, with the precision in
+/// which they were printed, and those of which both sides have sketches. `None` if head has neither.
+pub fn with_outputs(base: &Run, head: &Run) -> Option<Run> {
+    let sketches = |benchmark: &Benchmark| benchmark.verification.as_ref()?.sketches.clone();
+    if head.benchmarks.iter().all(|benchmark| benchmark.printed.is_empty() && sketches(benchmark).is_none()) {
         return None;
     }
     let tensors = |benchmark: &Benchmark| -> Option<Vec<Tensor>> {
@@ -55,7 +56,15 @@ pub fn with_printed(base: &Run, head: &Run) -> Option<Run> {
     };
     let mut head = head.clone();
     for benchmark in &mut head.benchmarks {
-        let of_base = base.benchmarks.iter().find(|other| other.name == benchmark.name).and_then(tensors);
+        let of_base = base.benchmarks.iter().find(|other| other.name == benchmark.name);
+        if let Some((base, found)) = of_base.and_then(sketches).zip(sketches(benchmark))
+            && of_base.is_some_and(|base| workload::has_same_inputs(base, benchmark))
+            && let Some(verification) = &mut benchmark.verification
+        {
+            verification.model_changed = base.program_sha256 != found.program_sha256;
+            verification.against_base = numerics::against_sketches(&found.outputs, &base.outputs);
+        }
+        let of_base = of_base.and_then(tensors);
         if let Some((base, found)) = of_base.zip(tensors(benchmark))
             && let Some(verification) = &mut benchmark.verification
         {

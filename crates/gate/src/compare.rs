@@ -122,7 +122,7 @@ fn compared(
     options: &CompareOptions,
 ) -> Comparison {
     let (history, storing) = history.unzip();
-    let compared = accuracy::with_printed(base, head);
+    let compared = accuracy::with_outputs(base, head);
     let head = compared.as_ref().unwrap_or(head);
     let rules = Rules::new(policy, &options.today).of_runs(base, head);
     let mut lints = context::deduplicate(context::of_runs(base, head));

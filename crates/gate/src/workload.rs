@@ -95,7 +95,13 @@ fn other_reference(base: &Workload, head: &Workload) -> bool {
 /// for the same inputs. A reference for other inputs means different work, which is a separate finding.
 fn has_other_reference(base: &Benchmark, head: &Benchmark) -> bool {
     let both = recorded(base).zip(recorded(head));
-    both.is_some_and(|(base, head)| base.inputs_sha256 == head.inputs_sha256 && other_reference(base, head))
+    has_same_inputs(base, head) && both.is_some_and(|(base, head)| other_reference(base, head))
+}
+
+/// Returns whether both sides state their inputs, and these are the same.
+pub fn has_same_inputs(base: &Benchmark, head: &Benchmark) -> bool {
+    let both = recorded(base).zip(recorded(head));
+    both.is_some_and(|(base, head)| base.inputs_sha256 == head.inputs_sha256)
 }
 
 /// Returns whether head's model, or the reference of its outputs, differs from base's.

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use benchgate_core::model::{Stage, Verification, VerifyCode, counted};
+use benchgate_core::model::{OutputSketch, OutputSketches, Stage, Verification, VerifyCode, counted};
 use benchgate_core::numerics::{self, Tensor, TensorFile, lacks_npy};
 use benchgate_core::record::{StageRecord, StageStatus};
 use benchgate_host::files::Scratch;
@@ -129,8 +129,8 @@ pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<Verif
         (None, None) => compare(planned, &outputs, source)?,
     };
     verification.no_fp64.clone_from(&source.expected64_problem);
-    // Without a reference, base's outputs are used instead, so the outputs are needed in any case.
-    let (outputs, incomparable) = if job.paired && verification.code.has_no_reference() {
+    // Without a reference, the outputs of base or of a stored session are used instead.
+    let (outputs, incomparable) = if verification.code.has_no_reference() {
         let known = (!types.is_empty()).then(|| types.clone());
         match steady_outputs(host, planned, known, &finished, folder.path(), command).await? {
             Ok(outputs) => (outputs, None),
@@ -184,6 +184,9 @@ pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<Verif
         VerifyCode::Fail => !planned.side.config.policy.expectations.is_empty(),
         _ => false,
     };
+    if !job.paired && verification.code.has_no_reference() {
+        verification.sketches = sketches(host, planned, source, &outputs).await?;
+    }
     let kept = job.paired && comparable;
     let kept = if kept {
         let with_others = match &later.with_others {
@@ -386,16 +389,40 @@ pub(super) async fn keep(
     source: &PreparedSource,
 ) -> Result<Outputs, PipelineError> {
     let inputs = add_inputs(KeyBuilder::new("inputs"), &source.inputs, digests).await?.finish();
-    let mut question = KeyBuilder::new("question").text("inputs", &inputs).text("mlir", &source.mlir_sha256);
-    for (scope, path) in &source.parameters {
-        question = question.text("scope", scope).text("parameters", &digests.sha256(path).await?);
-    }
+    let question = program(digests, &inputs, source).await?;
     let answer = KeyBuilder::new("answer").text("inputs", &inputs);
     let answer = add_tensors(answer, &source.expected, digests).await?;
     let answer = (!source.expected.is_empty()).then(|| answer.finish());
     let exact = source.expected64.clone();
-    let (folder, question, arguments) = (Arc::new(folder), question.finish(), source.inputs.clone());
+    let (folder, arguments) = (Arc::new(folder), source.inputs.clone());
     Ok(Outputs { _folder: folder, files, with_others, left, exact, arguments, inputs, question, answer })
+}
+
+/// Returns sketches of the outputs, with which other sessions are compared; `None` if there are none, or if they would prove
+/// nothing.
+async fn sketches(
+    host: &Host<'_>,
+    planned: PlannedBenchmark<'_>,
+    source: &PreparedSource,
+    outputs: &[TensorFile],
+) -> Staged<Option<OutputSketches>> {
+    let (outputs, tolerances) = (tensors(outputs)?, planned.tolerances());
+    if outputs.is_empty() || numerics::vacuous_base(&outputs, &tolerances).is_some() {
+        return Ok(None);
+    }
+    let inputs = add_inputs(KeyBuilder::new("inputs"), &source.inputs, &host.digests).await?.finish();
+    let program_sha256 = program(&host.digests, &inputs, source).await?;
+    let outputs = outputs.iter().map(|output| OutputSketch::new(output, &tolerances)).collect();
+    Ok(Some(OutputSketches { program_sha256, outputs }))
+}
+
+/// Identifies a program with its weights and inputs.
+async fn program(digests: &Digests, inputs: &str, source: &PreparedSource) -> Result<String, PipelineError> {
+    let mut key = KeyBuilder::new("question").text("inputs", inputs).text("mlir", &source.mlir_sha256);
+    for (scope, path) in &source.parameters {
+        key = key.text("scope", scope).text("parameters", &digests.sha256(path).await?);
+    }
+    Ok(key.finish())
 }
 
 /// Adds the arguments of a function to a key: by content, not by name.

@@ -91,6 +91,7 @@ fn benchmark(
         outcome: record.outcome.clone(),
         artifact: record.artifact.clone(),
         verification: record.verification.as_ref().map(|verification| verification.code),
+        sketches: record.verification.as_ref().and_then(|verification| verification.sketches.clone()),
         values: values.collect(),
         processes,
         anchored: None,

@@ -47,4 +47,6 @@ pub use text::{
     clean, counted, digest_of, excerpt, hex, is_commit, is_date, is_hash, is_hex, is_hidden, is_sha256,
     percents, rounded, shell_word, short_commit, significant, without_colors, without_commands,
 };
-pub use verification::{Divergence, Outcome, OutputCheck, Stage, Verdict, Verification, VerifyCode};
+pub use verification::{
+    Divergence, Outcome, OutputCheck, OutputSketch, OutputSketches, Stage, Verdict, Verification, VerifyCode,
+};

@@ -97,6 +97,31 @@ impl OutputCheck {
     }
 }
 
+/// Sums of the elements of an output with random signs. The mean square of the differences between two outputs' sums
+/// estimates the squared distance between the outputs (Alon, Matias and Szegedy, "The space complexity of approximating
+/// the frequency moments", 1999).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OutputSketch {
+    /// The output's type and shape: `f32 4x8`.
+    #[serde(rename = "type")]
+    pub shape: String,
+    /// Number of elements that are NaN, infinite or a mask, which count as zero in the sums.
+    pub non_finite: u64,
+    pub sums: Vec<Number>,
+    /// The distance (Euclidean norm) of an output that differs from this one by as much as the tolerance allows.
+    pub allowed: Number,
+}
+
+/// The outputs of a benchmark without a reference, for a comparison with those of another session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OutputSketches {
+    /// SHA-256 over the program, its weights and its inputs.
+    pub program_sha256: String,
+    pub outputs: Vec<OutputSketch>,
+}
+
 /// All outputs of one benchmark, checked against the reference.
 #[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -114,12 +139,22 @@ pub struct Verification {
     pub model_changed: bool,
     /// The reason why there is no fp64 reference, if one was tried.
     pub no_fp64: Option<String>,
+    /// Only if there is no reference and no other side to compare the outputs with.
+    pub sketches: Option<OutputSketches>,
 }
 
 impl Verification {
     /// Creates a verification without compared outputs.
     pub const fn bare(code: VerifyCode, why: Option<String>) -> Self {
-        Self { code, outputs: Vec::new(), why, against_base: Vec::new(), model_changed: false, no_fp64: None }
+        Self {
+            code,
+            outputs: Vec::new(),
+            why,
+            against_base: Vec::new(),
+            model_changed: false,
+            no_fp64: None,
+            sketches: None,
+        }
     }
 
     /// Returns the code of the total, or of a failed output if the total claims a pass.

@@ -22,7 +22,7 @@ pub(super) fn normal(seed: u64, count: usize) -> Vec<f32> {
     (0..count).map(|_| ((0..12).map(|_| uniform()).sum::<f64>() - 6.0) as f32).collect()
 }
 
-fn f32s(shape: &[usize], values: &[f32]) -> Tensor {
+pub(super) fn f32s(shape: &[usize], values: &[f32]) -> Tensor {
     let bytes: Vec<u8> = values.iter().flat_map(|x| x.to_le_bytes()).collect();
     Tensor::from_raw(DType::F32, shape.to_vec(), &bytes).unwrap()
 }

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use crate::model::{BenchmarkGlob, Lint, LintCode, Metric, Testbed, Toolchain, VerifyCode};
+use crate::model::{BenchmarkGlob, Lint, LintCode, Metric, OutputSketches, Testbed, Toolchain, VerifyCode};
 
 use super::schema::sealed;
 use super::{
@@ -61,6 +61,8 @@ pub struct BaselineBenchmark {
     pub artifact: Option<ArtifactRecord>,
     /// The result of checking the outputs; absent if nothing was checked.
     pub verification: Option<VerifyCode>,
+    /// The outputs, if there is no reference.
+    pub sketches: Option<OutputSketches>,
     /// Every process that worked, in the order they ran.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub processes: Vec<BaselineProcess>,

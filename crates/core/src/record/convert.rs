@@ -276,7 +276,9 @@ fn words(record: &BaselineBenchmark, metrics: &[Metric]) -> Benchmark {
         outcome: Outcome::from(&record.outcome),
         metrics: metrics.collect(),
         artifact: record.artifact.as_ref().map(Artifact::from),
-        verification: record.verification.map(|code| Verification::bare(code, None)),
+        verification: record
+            .verification
+            .map(|code| Verification { sketches: record.sketches.clone(), ..Verification::bare(code, None) }),
         lints: record.lints.iter().map(|code| Lint::new(*code, WHEN_STORED)).collect(),
         ..Benchmark::new(&record.name)
     }

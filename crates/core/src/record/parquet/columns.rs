@@ -208,6 +208,7 @@ fn detail(benchmark: &BaselineBenchmark) -> Result<String, RecordError> {
         outcome: benchmark.outcome.clone(),
         artifact: benchmark.artifact.clone(),
         verification: benchmark.verification,
+        sketches: benchmark.sketches.clone(),
         processes: Vec::new(),
         values: Vec::new(),
         anchored: benchmark.anchored.clone(),
