@@ -90,7 +90,7 @@ impl Client {
     }
 
     /// The commit of `base_ref` with which `measured` is compared. `None` unless `measured` is `proposed`
-    /// itself or GitHub's merge of it into that branch.
+    /// itself, or GitHub's merge of it into a commit of that branch that contains the one from which it started.
     ///
     /// # Errors
     /// GitHub rejects a request, or it keeps failing.
@@ -111,11 +111,18 @@ impl Client {
         if head.sha != *proposed {
             return Ok(None);
         }
-        // A fork can contain a merge with any commit, so the base must be a commit of the branch.
-        let compared = self.compared(base_ref, &base.sha).await?;
-        let on_branch =
-            compared.is_some_and(|found| ["behind", "identical"].contains(&found.status.as_str()));
-        Ok(on_branch.then(|| base.sha.clone()))
+        // A fork can contain a merge with any commit, so the base must be a commit of the branch. It may be an older one than
+        // the change started from: the pull request had another branch as its base.
+        let is_one_of = |found: Option<ComparedPart>, statuses: [&str; 2]| {
+            found.is_some_and(|found| statuses.contains(&found.status.as_str()))
+        };
+        if !is_one_of(self.compared(base_ref, &base.sha).await?, ["behind", "identical"]) {
+            return Ok(None);
+        }
+        let Some(change) = self.compared(base_ref, proposed).await? else { return Ok(None) };
+        let start = change.merge_base_commit.sha;
+        let has_start = is_one_of(self.compared(start.as_str(), &base.sha).await?, ["ahead", "identical"]);
+        Ok(has_start.then(|| base.sha.clone()))
     }
 
     async fn compared(&self, branch: &str, commit: &Sha) -> Result<Option<ComparedPart>, GitHubError> {

@@ -112,6 +112,11 @@ impl Double {
         self.with(|state| !state.pulls.is_empty())
     }
 
+    /// Adds a commit to the branch, from which pull requests start.
+    pub fn advance(&self, sha: &str) {
+        self.with(|state| state.on_branch.push(sha.to_owned()));
+    }
+
     /// Adds a merge commit. `on_branch` says whether its first parent is on the branch.
     pub fn merge(&self, sha: &str, parents: [&str; 2], on_branch: bool) {
         self.with(|state| {
@@ -290,9 +295,17 @@ impl State {
                 }
             }
             ("GET", ["repos", "o", "r", "compare", range]) => {
-                let (_, head) = range.split_once("...").unwrap();
-                let status = if self.on_branch.iter().any(|sha| sha == head) { "behind" } else { "diverged" };
-                let base = self.on_branch.first().cloned().unwrap_or_else(|| "f".repeat(40));
+                let (from, head) = range.split_once("...").unwrap();
+                let place = |sha: &str| self.on_branch.iter().position(|known| known == sha);
+                // A change starts from the newest commit.
+                let start = || self.on_branch.last().cloned().unwrap_or_else(|| "f".repeat(40));
+                let (status, base) = match (place(from), place(head)) {
+                    (_, None) => ("diverged", start()),
+                    (None, Some(_)) => ("behind", head.to_owned()),
+                    (Some(old), Some(new)) if old == new => ("identical", head.to_owned()),
+                    (Some(old), Some(new)) if old < new => ("ahead", from.to_owned()),
+                    _ => ("behind", head.to_owned()),
+                };
                 reply(200, &json!({ "status": status, "merge_base_commit": { "sha": base } }))
             }
             ("GET", ["repos", "o", "r", "pulls"]) => page(&self.pulls, query, |entries| json!(entries)),

@@ -126,6 +126,12 @@ fn a_result_of_other_commits_is_refused() {
         published.measured.about(parents[0], &merge);
         published.is_refused(&format!("{parents:?}"));
     }
+    // The pull request was one to an older branch when it was measured.
+    let mut published = Published::new();
+    published.measured.unchanged();
+    published.event["workflow_run"]["conclusion"] = json!("success");
+    published.double.advance(&other);
+    published.is_refused("an older base than the one from which the change started");
     // If the head itself is checked out, it is compared with its merge base.
     let mut published = Published::new();
     published.measured.unchanged();
