@@ -9,7 +9,7 @@ use crate::config::{Config, Pin};
 use crate::gate::{CompareOptions, Comparison, Expected, Policy, compare_untrusted};
 use crate::github::{GitHubEvent, Job, WorkflowRun};
 use crate::model::{
-    BenchmarkName, Divergence, OutputCheck, RENAMED_FROM, SideName, VerifyCode, excerpt, is_hex,
+    BenchmarkName, Divergence, OutputCheck, RENAMED_FROM, SideName, VerifyCode, counted, excerpt, is_hex,
     is_of_command,
 };
 use crate::numerics::TensorFile;
@@ -119,15 +119,18 @@ pub fn command_changes(file: &RunFile) -> Option<String> {
     (!changes.is_empty()).then(|| format!("this change sets: {}", changes.join("; ")))
 }
 
-/// The benchmarks that the base's configuration declares, under the names that the head gives them. Only a
-/// benchmark of the base can be renamed, only once, and only to a name that the base does not have. Otherwise
-/// a benchmark could choose which policy judges it.
+/// The benchmarks that the base's configuration declares, under the names that the head gives them. Only a model of the base
+/// can be renamed, only once, only to a name that the base does not have, and only if head no longer has the old name.
+/// Otherwise a benchmark could choose which policy judges it, or replace the one that got slower.
 fn renamed(mut expected: Vec<Expected>, file: &RunFile) -> Result<Vec<Expected>, CliError> {
     let known: BTreeSet<BenchmarkName> = expected.iter().map(|one| one.benchmark.clone()).collect();
     for record in file.side(SideName::Base).into_iter().flat_map(|base| &base.benchmarks) {
         let Some(from) = record.labels.get(RENAMED_FROM).map(BenchmarkName::new) else { continue };
         let name = BenchmarkName::new(&record.name);
-        let one = expected.iter_mut().find(|one| one.benchmark == from).filter(|_| !known.contains(&name));
+        let of_head = file.side(SideName::Head).into_iter().flat_map(|head| &head.benchmarks);
+        let is_gone = !of_head.into_iter().any(|head| head.name == from.as_str());
+        let one = expected.iter_mut().find(|one| one.benchmark == from && one.printed.is_none());
+        let one = one.filter(|_| is_gone && !known.contains(&name));
         let Some(one) = one else {
             return Err(refused(format!(
                 "it says that {name} was renamed from {from}, which the base's configuration contradicts"
@@ -290,6 +293,15 @@ fn agrees(
     }
     if record.processes.iter().any(|process| process.seconds.0 <= 0.0) {
         return wrong("has a process that took no time".to_owned());
+    }
+    let passed = record.verification.as_ref().filter(|found| found.code == VerifyCode::Pass);
+    let command = config.commands.iter().find(|it| is_of_command(expected.judged_as.as_str(), &it.name));
+    if let Some((command, found)) = command.zip(passed).filter(|_| side == SideName::Head) {
+        let checked: BTreeSet<usize> = found.outputs.iter().map(|check| check.index).collect();
+        let wanted = command.outputs.len();
+        if wanted > 0 && (found.outputs.len() != wanted || !checked.into_iter().eq(0..wanted)) {
+            return wrong(format!("passed without a comparison of each of its {}", counted(wanted, "output")));
+        }
     }
     let bounds = config.numerics.for_benchmark(&expected.judged_as);
     let types = declared_types(&expected.judged_as, config);

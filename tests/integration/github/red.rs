@@ -69,38 +69,49 @@ impl Red {
                  [measure]\nrepetitions = 2\nmin-time = \"1ms\"\nwarmup = \"0ms\"\nmin-blocks = 12\nmax-blocks = 12\n"
             ),
         );
-        Self::of(world)
+        Self::of(world, 0)
     }
 
     /// These benchmarks, printed by a command. The time of day serves as noise that does not depend on load.
     pub fn of_command() -> Self {
+        Self::of_commands_with([("base", 100), ("head", 130)], 3.0)
+    }
+
+    /// A command that is as fast as base, and whose second output is wrong.
+    pub fn of_wrong_command() -> Self {
+        Self::of_commands_with([("base", 100), ("head", 100)], 4.0)
+    }
+
+    fn of_commands_with(sides: [(&str, u32); 2], last: f32) -> Self {
         let world = World::new();
-        for (side, slow) in [("base", 100), ("head", 130)] {
+        for (side, slow) in sides {
             let script = format!(
                 "row() {{ printf '{{\"name\":\"%s\",\"run_type\":\"iteration\",\"iterations\":10,\"real_time\":%s.0%s,\
                  \"cpu_time\":90.0,\"time_unit\":\"us\"}}' \"$1\" \"$2\" \"$(date +%N)\"; }}\n\
                  printf '{{\"context\":{{}},\"benchmarks\":['; row slow {slow}; printf ,; row even 100; printf ,; row same 100; printf ']}}'\n"
             );
-            world.write(&format!("{side}/bench.sh"), format!("cp y.npy \"$1/y.npy\"\n{script}"));
+            world.write(&format!("{side}/bench.sh"), format!("cp y.npy z.npy \"$1\"\n{script}"));
             world.write(&format!("{side}/y.npy"), npy(&[1.0, 2.0, 3.0]));
+            let last = if side == "head" { last } else { 3.0 };
+            world.write(&format!("{side}/z.npy"), npy(&[1.0, 2.0, last]));
         }
         world.write(
             "benchgate.toml",
             "[suite]\nname = \"fake\"\n[side.base]\nsources = \"base\"\n[side.head]\nsources = \"head\"\n\
              [[command]]\nname = \"bench\"\nrun = \"sh bench.sh {build}\"\nformat = \"google-benchmark-json\"\n\
-             rows = [\"slow\", \"even\", \"same\"]\noutputs = [\"y.npy\"]\n\
+             rows = [\"slow\", \"even\", \"same\"]\noutputs = [\"y.npy\", \"z.npy\"]\n\
              [measure]\nmin-blocks = 12\nmax-blocks = 12\n",
         );
-        Self::of(world)
+        Self::of(world, if last == 3.0 { 0 } else { 13 })
     }
 
     /// Measures a suite as a job for a merge group does.
-    fn of(world: World) -> Self {
+    fn of(world: World, code: i32) -> Self {
         let mut event = payload("merge_group");
         event["merge_group"]["base_sha"] = json!("1".repeat(40));
         event["merge_group"]["head_sha"] = json!("2".repeat(40));
         let file = world.write("event.json", event.to_string());
-        world.finish(in_job(world.command(["run"]), &file)).expect_code(0);
+        world.finish(in_job(world.command(["run"]), &file)).expect_code(code);
         let mut run: Value = serde_json::from_str(&world.read("run.json")).unwrap();
         for (at, digit) in ["1", "2"].into_iter().enumerate() {
             run["sides"][at]["commit"] = json!(digit.repeat(40));
