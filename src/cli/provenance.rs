@@ -300,7 +300,10 @@ fn agrees(
         let checked: BTreeSet<usize> = found.outputs.iter().map(|check| check.index).collect();
         let wanted = command.outputs.len();
         if wanted > 0 && (found.outputs.len() != wanted || !checked.into_iter().eq(0..wanted)) {
-            return wrong(format!("passed without a comparison of each of its {}", counted(wanted, "output")));
+            return wrong(format!(
+                "passed without a comparison of each of its {}",
+                counted(wanted, "output")
+            ));
         }
     }
     let bounds = config.numerics.for_benchmark(&expected.judged_as);

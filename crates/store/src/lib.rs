@@ -13,6 +13,7 @@ mod accept;
 mod earlier;
 mod files;
 mod folder;
+mod listing;
 mod name;
 #[cfg(test)]
 mod nights_tests;

@@ -28,6 +28,7 @@ use tokio::runtime::Runtime;
 use benchgate_core::model::{StoreScheme, StoreUrl};
 use benchgate_host::process;
 
+use super::listing::ListingConnector;
 use super::{Change, Encoding, Files, RunName, StoreError, name};
 
 const SESSIONS: &str = "sessions";
@@ -371,7 +372,8 @@ pub(super) fn open(
 ) -> Result<(Arc<dyn ObjectStore>, bool), Error> {
     macro_rules! with_variables {
         ($builder:expr, $prefix:literal) => {{
-            let mut builder = $builder.with_client_options(client()).with_retry(retry());
+            let builder = $builder.with_client_options(client()).with_retry(retry());
+            let mut builder = builder.with_http_connector(ListingConnector::default());
             for (name, value) in variables.iter().filter(|(name, _)| name.starts_with($prefix)) {
                 // Variables that the builder does not recognize belong to other tools.
                 if let Ok(key) = name.to_ascii_lowercase().parse() {
