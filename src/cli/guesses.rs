@@ -1,7 +1,7 @@
 //! Guesses at what the user meant when two results don't fit together: one sentence each, with the command to
 //! use.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use regex::escape;
 
@@ -15,6 +15,26 @@ const NOT_TOGETHER: jiff::SignedDuration = jiff::SignedDuration::from_mins(5);
 /// The maximum number of unmatched names that are compared with each other; more would take too long.
 const MOST_NAMES: usize = 200;
 
+/// Words by which names of results say that they are those of the new or of the old program.
+const OF_HEAD: [&str; 12] = [
+    "head",
+    "new",
+    "after",
+    "pr",
+    "candidate",
+    "contender",
+    "patched",
+    "treatment",
+    "optimized",
+    "current",
+    "post",
+    "feature",
+];
+const OF_BASE: [&str; 12] = [
+    "base", "old", "before", "main", "master", "baseline", "vanilla", "control", "orig", "original",
+    "previous", "pre",
+];
+
 /// Returns whether two names differ only in that the first says head, or new, where the second says base, or old.
 pub fn are_swapped(first: &str, second: &str) -> bool {
     let names = [first, second].map(|name| name.to_ascii_lowercase());
@@ -22,12 +42,11 @@ pub fn are_swapped(first: &str, second: &str) -> bool {
     let paths = names.each_ref().map(|name| name.trim_end_matches("#head").trim_end_matches("#base"));
     let [first, second] = paths.map(parts);
     let is_swapped = |one: &str, two: &str| {
-        [("head", "base"), ("new", "old")].iter().any(|(head, base)| {
-            let rest = |part: &str, word: &str| part.strip_suffix(word).map(str::to_owned);
-            rest(one, head)
-                .zip(rest(two, base))
-                .is_some_and(|(one, two)| one == two && !one.ends_with(char::is_alphanumeric))
-        })
+        let rest = |part: &str, words: &[&str]| -> BTreeSet<String> {
+            let rests = words.iter().filter_map(|word| part.strip_suffix(word));
+            rests.filter(|rest| !rest.ends_with(char::is_alphanumeric)).map(str::to_owned).collect()
+        };
+        !rest(one, &OF_HEAD).is_disjoint(&rest(two, &OF_BASE))
     };
     let differing: Vec<_> = first.iter().zip(&second).filter(|(one, two)| one != two).collect();
     first.len() == second.len()
@@ -214,6 +233,9 @@ mod tests {
             ("'head-*.json'", "'base-*.json'"),
             ("New/a.json", "old/a.json"),
             ("new/head-1.json", "old/base-1.json"),
+            ("after.json", "before.json"),
+            ("pr", "main"),
+            ("contender.json", "baseline.json"),
         ] {
             assert!(are_swapped(first, second), "{first} {second}");
             assert!(!are_swapped(second, first), "{second} {first}");

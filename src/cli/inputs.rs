@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::gate::{Policy, SequentialPolicy};
 use crate::ingest::{self, ExportFormat, FileContent, Format, Joiner, MOST_BENCHMARKS};
-use crate::model::{Benchmark, BenchmarkName, Lint, Run, SideName, counted};
+use crate::model::{Benchmark, BenchmarkName, Lint, LintCode, Run, SideName, counted};
 use crate::record::{BisectionFile, RunFile, RunSchema};
 
 use super::numbered::{self, Numbered};
@@ -187,15 +187,21 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<LoadedRun, 
     }
     for path in &unknown {
         let bytes = read_contents(path)?;
-        if numbered::is_log_of_result(path, &paths) {
-            run.lints.extend(ingest::logged_problems(&String::from_utf8_lossy(&bytes)));
-        }
+        run.lints.extend(said_beside(path, &bytes, &paths));
         if families.contains(path)
             || reading::may_be_result(Path::new(path), ingest::content(&bytes), &extensions)
         {
             return Err(unreadable(&ingest::unrecognised(&bytes, path)));
         }
     }
+    // A pattern for the results leaves out what lies next to them.
+    for path in inputs.iter().filter(|input| input.folder.is_none()).flat_map(|it| beside(&it.path)) {
+        if !paths.contains(path.as_str()) && Path::new(&path).is_file() {
+            run.lints.extend(said_beside(&path, &read_contents(&path)?, &paths));
+        }
+    }
+    run.lints.sort_by(|one, two| one.detail.cmp(&two.detail));
+    run.lints.dedup();
     let is_empty = |path: &str| fs::metadata(path).is_ok_and(|found| found.len() == 0);
     let others = unknown.iter().map(|path| path.as_str());
     let logs: Vec<&str> = others.filter(|path| numbered::is_log(path) || is_empty(path)).collect();
@@ -210,6 +216,28 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<LoadedRun, 
         });
     }
     Ok(LoadedRun { run, files, notes, recorded: None })
+}
+
+/// The names of files that can say how the run of a result ended.
+fn beside(result: &str) -> Vec<String> {
+    const ENDINGS: [&str; 9] = ["log", "err", "out", "stderr", "stdout", "failed", "rc", "exit", "xml"];
+    let stem = Path::new(result).with_extension("");
+    let stems = [Path::new(result), &stem].map(|path| path.display().to_string());
+    let names = stems.iter().flat_map(|stem| ENDINGS.iter().map(move |ending| format!("{stem}.{ending}")));
+    names.filter(|name| name != result).collect()
+}
+
+/// What a file that is no result says about the runs of the results.
+fn said_beside(path: &str, bytes: &[u8], results: &HashSet<&str>) -> Vec<Lint> {
+    let text = String::from_utf8_lossy(bytes);
+    if numbered::marks_failure_of_result(path, results) {
+        let name = Path::new(path).file_name().unwrap_or_default().display();
+        return vec![Lint::new(LintCode::ReportedProblem, format!("`{name}` marks a run as failed"))];
+    }
+    if numbered::is_log(path) || numbered::is_text_of_result(path, results) {
+        return ingest::logged_problems(&text);
+    }
+    ingest::beside(path, &text)
 }
 
 /// The files of one session. Most formats have one file per session; criterion has one per benchmark.

@@ -86,9 +86,21 @@ pub fn is_of_failed_run(path: &str) -> bool {
     path.rsplit_once('.').is_some_and(|(_, extension)| extension.eq_ignore_ascii_case("failed"))
 }
 
-/// Returns whether a file is the log of a run that left a result.
-pub fn is_log_of_result(path: &str, all: &HashSet<&str>) -> bool {
-    !is_of_failed_run(path) && (is_log(path) || is_text_of_result(path, all))
+/// Returns whether a file says by its name that the run of one of these results failed: `07.failed` next to `07.json`, or
+/// `FAILED` in a folder of results.
+pub fn marks_failure_of_result(path: &str, results: &HashSet<&str>) -> bool {
+    let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let in_folder = |result: &&&str| result.rsplit_once('/').map_or("", |(folder, _)| folder) == folder;
+    // `07.json.failed` next to `07.json` is an attempt that was repeated.
+    let of_stem = |result: &&str| {
+        let (stem, _) = path.rsplit_once('.').unwrap_or((path, ""));
+        result.strip_prefix(stem).is_some_and(|rest| rest.starts_with('.'))
+    };
+    let mut others = results.iter().filter(|result| **result != path).filter(in_folder);
+    match name.eq_ignore_ascii_case("failed") {
+        true => others.next().is_some(),
+        false => is_of_failed_run(path) && others.any(of_stem),
+    }
 }
 
 /// Returns whether a file can be the printed text of a run that also wrote a file: `1.txt` next to `1.json`.

@@ -10,6 +10,7 @@ use benchgate_core::model::{
     Summary, Unit,
 };
 
+use super::appended::appended;
 use super::rounding::is_rounded;
 
 /// Samples count as copied if chance would make them agree like this in at most one row of a billion: a gate
@@ -55,6 +56,7 @@ pub fn lint(base: &MetricSeries, head: &MetricSeries, one_file: bool) -> Option<
     let sequences = sides.each_ref().map(|side| sequence(side));
     let are_rounded = [base, head].into_iter().all(is_rounded);
     let detail = copied_units(&processes, "processes")
+        .or_else(|| appended(base, head))
         .or_else(|| copied_units(&blocks, "blocks"))
         .or_else(|| copied_sequence(&[in_any_order(&blocks)]))
         .or_else(|| copied_sequence(&sequences))

@@ -2,6 +2,7 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod accuracy;
+mod appended;
 pub mod bisect;
 mod chance;
 mod classical;

@@ -16,7 +16,7 @@ use super::build::{fail, processes, time_unit};
 use super::google_benchmark::counter_metric;
 use super::logs::{is_crash, stated_problem};
 use super::values::{
-    data_file, is_absent, is_identity, is_place, is_version_number, number, plain, settings,
+    data_file, input, is_absent, is_identity, is_place, is_version_number, number, plain, settings,
 };
 use super::{LineFault, line_fault};
 
@@ -377,6 +377,7 @@ pub(super) fn failure(name: &str, value: &str) -> Option<String> {
             || value.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '±' | '+' | '-'))
     };
     if any(VERDICTS) && (denies || lower.1 == "no")
+        || lower.0 == "timeout" && value.eq_ignore_ascii_case("true")
         || is_message(&name_of) && !is_fine()
         || any(REMARKS) && reports_failure(value)
     {
@@ -437,6 +438,13 @@ fn fact(name: &str, value: &str) -> Option<String> {
     if let Some(file) = data_file(value).filter(|_| !any("output outputs out result results dump save saved"))
     {
         return Some(file.to_owned());
+    }
+    if let Some(input) = input(&words, value) {
+        return Some(input);
+    }
+    // A wheel for processors only.
+    if value.trim().ends_with("+cpu") {
+        return Some("+cpu".to_owned());
     }
     let is_mode = || is_in(MODES, &value.trim().to_lowercase());
     if is_mode() && any("build run job mode config configuration type") {
@@ -570,6 +578,6 @@ pub(super) fn is_axis(words: &[&str]) -> bool {
     let is_known = |word: &str| is_in(NO_AXES, word) || is_percentile(word);
     let decides = |word: &str| is_known(word) || has_unit && is_in(TIMED, word);
     let is_gpus = words.len() > 1 && matches!(words.last(), Some(&("temp" | "temperature")));
-    let known = named.iter().all(|word| is_known(word) || is_in(QUALIFIERS, word));
+    let known = named.iter().all(|word| decides(word) || is_in(QUALIFIERS, word));
     !(words.is_empty() || known && (named.iter().any(|word| decides(word)) || is_gpus))
 }

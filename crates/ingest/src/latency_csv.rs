@@ -129,6 +129,26 @@ fn header(line: &str) -> Option<Result<LatencyColumns, String>> {
     }))
 }
 
+impl LatencyColumns {
+    /// Leaves columns out of the axes that contain measured times in the rows after the header: times of parts
+    /// (`first_token_ms`) have more digits than settings.
+    fn leave_out_times(&mut self, rows: &str) {
+        /// Maximum number of rows that are looked at.
+        const MOST: usize = 64;
+        let is_time = |name: &str| words(name).last().is_some_and(|unit| time_unit(unit).is_some());
+        self.axes.retain(|(at, name)| {
+            let all = lines(rows).map(|line| line.text).take_while(|line| header(line).is_none()).take(MOST);
+            let values: Vec<&str> = all.filter_map(|line| line.split(',').nth(*at).map(bare)).collect();
+            let decimals = |value: &str| Some(value.parse::<f64>().ok().and(value.split_once('.'))?.1.len());
+            let is_fraction = |value: &&str| decimals(value).is_some();
+            let is_fine = |value: &&&str| decimals(value).is_some_and(|count| count > 2) || value.len() > 4;
+            let fine = values.iter().filter(is_fine).count();
+            let is_measured = !values.is_empty() && values.iter().all(is_fraction) && 2 * fine > values.len();
+            !(is_time(name) && is_measured)
+        });
+    }
+}
+
 /// Words in the names of columns that date a row.
 const DATES: &str = "timestamp datetime date";
 
@@ -206,6 +226,8 @@ pub(super) fn read(text: &str) -> Result<Run, LineFault> {
         }
         if let Some(found) = header(line.text) {
             columns = found.map_err(|what| line_fault(line.number, what))?;
+            let end = line.text.as_ptr() as usize - text.as_ptr() as usize + line.text.len();
+            columns.leave_out_times(&text[end..]);
             for (_, axis) in &columns.others {
                 carried(axis).map_err(|what| line_fault(line.number, what))?;
             }

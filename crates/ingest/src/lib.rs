@@ -3,6 +3,7 @@
 
 mod asv;
 mod benchfmt;
+mod beside;
 mod build;
 mod cargo_bench;
 mod compile_benchmark;
@@ -33,6 +34,7 @@ mod varying;
 
 use std::borrow::Cow;
 
+pub use beside::beside;
 pub use build::MOST_BENCHMARKS;
 pub use cargo_bench::{check_criterion, describe_criterion};
 pub use compiled_code::{CompiledCode, Executable, Unassembled, executables, unnumbered};

@@ -109,28 +109,8 @@ const CRASH_PARTS: &[&str] = &[
     "fatal error has been detected by the Java Runtime",
 ];
 
-/// Parts, in lower case and separated by bars, of lines that state a problem but no crash. A program can print them and go on, and so can
-/// base's.
-const PROBLEMS: &str = "✗|✘|❌|verification failed|verification: failed|validation failed|validation: failed|validation: no|\
-    verify failed|verification unsuccessful|not verified|mismatch at|mismatch:|golden mismatch|\
-    checksum mismatch|result mismatch|output mismatch|wrong answer|check failed|command failed|\
-    comparison failed|skipping verification|verification skipped|received sigsegv|caught sigsegv|\
-    signal sigsegv|terminate called|not ok|using fallback path|skipped: no device|\
-    no device available|cuda not available|cuda is not available|unknown command line argument|\
-    no function named|ran 0 benchmarks|differs from reference|differs from the reference|\
-    differs from expected|nan detected|timed out|illegal value|launch failed|validation error: [|\
-    results incorrect|incorrect result|wrong result|wrong output|exceeds tolerance|results differ|\
-    outputs differ|do not match|does not match|no gpu found|no device found|falling back to|\
-    fallback to|fell back to|running eagerly|using cpu|level=error|[error]|status=failed|status: failed|[fail]|assertion failed|assert failed|cannot open|can't open|\
-    could not open|failed to open|unable to open|no cuda-capable device|\
-    driver version is insufficient|core dumped|segfault|permission denied|connection refused|\
-    tolerance exceeded|mismatched elements|quota exceeded|deadline exceeded|license expired|no benchmarks matched|\
-    failed to match any benchmarks|0 items processed|processed 0 items|processed 0 images|\
-    processed 0 samples|not implemented|unimplemented|aborting|did not converge|nan encountered|\
-    loss is nan|not converged|hash mismatch:|gpu unavailable|unhandled exception|internal compiler error|\
-    compilation failed|failed to compile|undefined symbol|dlopen failed|keyboardinterrupt|timeouterror|notimplementederror|\
-    runtimeerror: |stack smashing|check skipped|disk full|no space left|tests failed|failures:|errors:|return code: 1|sigkill|critical: |\
-    invalid value encountered|running on cpu|command not found|: not found|no such file or directory";
+/// Parts, in lower case, of lines that state a problem but no crash. A program can print them and go on, and so can base's.
+const PROBLEMS: &str = include_str!("problems.txt");
 
 /// Words, in lower case, that begin a message about an error: at the start of a line or after the name of a program or
 /// place.
@@ -249,7 +229,7 @@ pub(super) fn stated_problem(line: &str) -> Option<&'static str> {
     };
     let said = || {
         let is_said = |part: &&str| lower.contains(part) && !is_none(part) && !is_pinned(part);
-        PROBLEMS.split('|').find(|part| !is_harmless && is_said(part))
+        PROBLEMS.lines().find(|part| !is_harmless && is_said(part))
     };
     // `error: 1e-6` and `error: none` are results.
     let is_text = |rest: &str| {
@@ -538,6 +518,26 @@ mod tests {
             "0 items processed",
             "ValueError: bad shape",
             "usage: tool [--size N] FILE",
+            "a.py:129: UserWarning: CUDA initialization: Found no NVIDIA driver on your system.",
+            "[W:onnxruntime:Default] Failed to create CUDAExecutionProvider. Require cuDNN 9.*",
+            "Could not find cuda drivers on your machine, GPU will not be used.",
+            "Device set to use cpu",
+            "Some weights were not initialized from the checkpoint and are newly initialized: ['a.bias']",
+            "warning: no usable GPU found, --gpu-layers option will be ignored",
+            "OpenJDK 64-Bit Server VM warning: CodeCache is full. Compiler has been disabled.",
+            "WARNING: lavapipe is not a conformant vulkan implementation, testing use only.",
+            "run.py:3: RuntimeWarning: overflow encountered in exp",
+            "  Warning: Ignoring non-zero exit code.",
+            "Encountered 1 file(s) that should have been pointers, but weren't:",
+            "ConvergenceWarning: lbfgs failed to converge (status=1):",
+            "STOP: TOTAL NO. OF ITERATIONS REACHED LIMIT",
+            "Failed to initialize NVML: Driver/library version mismatch",
+            "rsync error: some files/attrs were not transferred (see previous errors)",
+            "ImportError: libfoo.so.1: cannot open shared object file",
+            "UserWarning: C extension not available, using pure Python implementation",
+            "could not load weights; using random data",
+            "taskset: failed to set pid 0's affinity: Invalid argument",
+            "ok  \texample.com/y\t0.002s [no tests to run]",
         ] {
             assert!(!problems(line).is_empty(), "{line}");
         }

@@ -73,6 +73,21 @@ pub(super) fn data_file(value: &str) -> Option<&str> {
     (is_in(DATA, ending) && !stem.starts_with("tmp")).then_some(file)
 }
 
+/// Returns the name of a file or folder that a program reads, without the folder in which it lies, by the words in the name of
+/// its field: `input_file`, `dataset_url`.
+pub(super) fn input(words: &[&str], value: &str) -> Option<String> {
+    const PLACES: &str = "path file dir directory folder url uri";
+    const INPUTS: &str = "input inputs data dataset corpus";
+    const REPORTS: &str = "json log xml html md";
+    let any = |known: &str| words.iter().any(|word| is_in(known, word));
+    let value = value.trim().split(['?', '#']).next()?.trim_end_matches('/');
+    let (folder, name) = value.rsplit_once(['/', '\\']).unwrap_or(("", value));
+    let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
+    let is_bare_file = words == ["file"] && folder.is_empty() && !is_in(REPORTS, ending);
+    let is_input = any(PLACES) && any(INPUTS) || is_bare_file;
+    (is_input && !name.is_empty() && !name.starts_with("tmp")).then(|| plain(name))
+}
+
 /// Returns whether a value is a version of at least three numbers: `2.7.1+cu121`.
 pub(super) fn is_version_number(value: &str) -> bool {
     let value = value.trim();

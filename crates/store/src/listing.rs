@@ -4,18 +4,18 @@
 use std::io;
 
 use futures_util::future::BoxFuture;
+use object_store::ClientOptions;
 use object_store::client::{
     HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService,
     ReqwestConnector,
 };
-use object_store::{ClientOptions, Result};
 
 /// Connects like object_store does, to a client that refuses listings that are none or lack their end.
 #[derive(Debug, Default)]
 pub struct ListingConnector(ReqwestConnector);
 
 impl HttpConnector for ListingConnector {
-    fn connect(&self, options: &ClientOptions) -> Result<HttpClient> {
+    fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
         Ok(HttpClient::new(ListingClient(self.0.connect(options)?)))
     }
 }
@@ -63,9 +63,8 @@ mod tests {
     use std::io::{BufRead, BufReader, Write};
     use std::net::TcpListener;
 
-
     /// A store that answers each request with status 200 and this body.
-    fn listed(body: &'static str) -> std::result::Result<usize, String> {
+    fn listed(body: &'static str) -> Result<usize, String> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         std::thread::spawn(move || {

@@ -188,6 +188,12 @@ fn a_column_of_latency_csv_that_may_be_an_axis_keeps_experiments_apart() {
         assert_eq!(names(&run), [format!("m/cpu/{column}=1"), format!("m/cpu/{column}=2")]);
         assert_eq!(codes(&run.benchmarks[0]), [LintCode::SingleRepetition]);
     }
+    // A measured time has more digits.
+    for column in ["first_token_ms", "queue_ms", "ttft_ms", "h2d_us", "prefill_s"] {
+        let run =
+            read(&format!("model,device,{column},latency_ms\nm,cpu,5.047,10.0\nm,cpu,4.971,10.1\n")).unwrap();
+        assert_eq!(names(&run), ["m/cpu"], "{column}");
+    }
     let run = read("model,device,tile_ms,wall_ms\nm,cpu,1,10.0\nm,cpu,2,10.1\n").unwrap();
     assert_eq!(names(&run), ["m/cpu/tile_ms=1", "m/cpu/tile_ms=2"]);
     assert!(read("model,device,tile_ms,block_ms\nm,cpu,1,10.0\n").is_err(), "which is the time?");

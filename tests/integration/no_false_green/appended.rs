@@ -69,6 +69,29 @@ fn no_head_that_was_appended_to_bases_files_is_green() {
 }
 
 #[test]
+fn no_output_of_go_that_was_appended_to_bases_is_green() {
+    let world = World::new();
+    let output = |file: u64, time: f64, count: usize| {
+        let rows = times(file, time, 0.015).into_iter().take(count);
+        let rows: String = rows.map(|time| format!("BenchmarkA-2 \t100\t{time:.3} ns/op\n")).collect();
+        format!("goos: linux\npkg: x\n{rows}PASS\n")
+    };
+    let compared = |head: &dyn Fn(u64) -> String| {
+        for file in 0..24 {
+            world.write(&format!("base-{file:02}.txt"), output(file, 120.0, 3));
+            world.write(&format!("head-{file:02}.txt"), head(file));
+        }
+        world.run(["compare", "base-*", "head-*", "--fail-on", FAIL_ON])
+    };
+    // Several runs in one file are usual.
+    compared(&|file| output(file + 500, 120.0, 3) + &output(file + 700, 120.0, 1)).expect_code(0);
+    let mut greens = Greens::default();
+    greens.check("behind", &compared(&|file| output(file, 120.0, 3) + &output(file + 500, 124.0, 1)));
+    greens.check("before", &compared(&|file| output(file + 500, 124.0, 1) + &output(file, 120.0, 3)));
+    greens.none(2);
+}
+
+#[test]
 fn measurements_that_began_in_the_same_second_are_no_copies() {
     // The times have only two or three digits, so some agree by chance.
     for decimals in [1, 2, 3] {

@@ -195,6 +195,44 @@ fn no_problem_that_only_a_log_next_to_heads_results_states_is_green() {
 }
 
 #[test]
+fn no_file_next_to_heads_results_that_states_a_failure_is_passed_over() {
+    let world = World::new();
+    logged(&world, "base", "");
+    logged(&world, "head", "");
+    let compared = |patterns: [&str; 2]| {
+        world.run(["compare"].into_iter().chain(patterns).chain(["--fail-on", FAIL_ON]))
+    };
+    let in_folders = || compared(["base", "head"]);
+    in_folders().expect_code(0);
+    let files = [
+        (
+            "r-07.xml",
+            "<testsuites><testsuite errors=\"0\" failures=\"1\" tests=\"3\"></testsuite></testsuites>",
+        ),
+        ("r-07.rc", "139\n"),
+        ("status.json", "{\"exit_code\": 139, \"status\": \"failed\"}"),
+        ("r-07.meta.json", "{\"returncode\": -11}"),
+        ("r-07.failed", ""),
+        ("FAILED", ""),
+    ];
+    let mut greens = Greens::default();
+    for (name, text) in files {
+        world.write(&format!("head/{name}"), text);
+        greens.check(name, &in_folders());
+        world.write(&format!("base/{name}"), text);
+        in_folders().expect_code(0);
+        for side in ["base", "head"] {
+            std::fs::remove_file(world.work().join(side).join(name)).unwrap();
+        }
+    }
+    // A pattern names the results only.
+    compared(["base/*.json", "head/*.json"]).expect_code(0);
+    logged(&world, "head", "CUDA error: an illegal memory access was encountered");
+    greens.check("logs that the pattern leaves out", &compared(["base/*.json", "head/*.json"]));
+    greens.none(files.len() + 1);
+}
+
+#[test]
 fn no_result_that_is_marked_as_that_of_a_failed_run_is_counted() {
     let world = World::new();
     logged(&world, "base", "");
