@@ -2,30 +2,27 @@
 //!
 //! A model that crashes its interpreter only fails itself: the next one gets a fresh interpreter.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
 use benchgate_config::{Exporter, Model, ModelSource};
-use benchgate_core::model::{Event, Lint, LintCode, SideName, Stage, VerifyCode, excerpt};
+use benchgate_core::model::{Event, Stage, VerifyCode};
 use benchgate_core::numerics::TensorFile;
-use benchgate_host::git::Repository;
 use benchgate_host::process::Reply;
 use benchgate_toolchain::Environment;
 
 use super::argv::InputArg;
 use super::cache::{CacheEntry, KeyBuilder, Made, once};
-use super::candidates::PreparedSide;
-use super::commands::{LONGEST_NAME, compiled_from};
 use super::host::Host;
 use super::interpreters::{ExporterSource, Exporters, crashed};
 use super::plan::PlannedBenchmark;
 use super::slots::Priority;
 use super::stage::{PreparedSource, StageFailure, Staged, ended};
-use super::trace::{Heard, TracePlace, clean, file_state, relative};
+use super::trace::{Heard, TracePlace, clean, relative};
 use super::verify::add_inputs;
 use super::{PipelineError, generated, trace};
 
@@ -93,8 +90,8 @@ struct ExportMeta {
     output_type: Option<String>,
     /// A verification code and a reason, if the reference can't be used.
     reference_problem: Option<(String, String)>,
-    /// Files outside the sources that were read, relative to the sources.
-    read_outside: Vec<String>,
+    /// Files that were read or looked for, relative to the sources.
+    read: Vec<String>,
 }
 
 fn source(entry: CacheEntry<ExportMeta>) -> PreparedSource {
@@ -116,7 +113,7 @@ fn source(entry: CacheEntry<ExportMeta>) -> PreparedSource {
         reference_problem: problem.and_then(|(code, why)| Some((VerifyCode::parse(code)?, why.clone()))),
         report: ended(Stage::Export, entry.status(), meta.seconds),
         lowering: meta.output_type.clone(),
-        read_outside: meta.read_outside.clone(),
+        read: meta.read.clone(),
         damaged: entry.damaged,
     }
 }
@@ -233,7 +230,8 @@ async fn make(host: &Host<'_>, job: ExportJob<'_>, key: &str, staged: &Path) -> 
     let names = |tensors: &[WrittenTensor]| tensors.iter().map(|t| file_name(&t.path)).collect::<Vec<_>>();
     let parameters =
         answer.parameters.iter().map(|archive| (archive.scope.clone(), file_name(&archive.path)));
-    let (key, read_outside) = traced(host, job, key, answer.heard.as_ref(), staged).await?;
+    let read = answer.heard.as_ref().map(|heard| names_read(job.sources(), &heard.read, answer.took));
+    let key = traced(host, job, key, answer.heard.as_ref(), staged).await?;
     let meta = ExportMeta {
         seconds: answer.seconds.get("total").copied().unwrap_or_default(),
         mlir: file_name(mlir),
@@ -245,7 +243,7 @@ async fn make(host: &Host<'_>, job: ExportJob<'_>, key: &str, staged: &Path) -> 
         parameters: parameters.collect(),
         output_type: answer.output_type,
         reference_problem,
-        read_outside,
+        read: read.unwrap_or_default(),
     };
     let files = std::iter::once(&meta.mlir)
         .chain(&meta.inputs)
@@ -258,15 +256,14 @@ async fn make(host: &Host<'_>, job: ExportJob<'_>, key: &str, staged: &Path) -> 
 }
 
 /// The key of a cache entry: the key of the request, combined with the files that the export read. If these
-/// could not be recorded completely, the entry is stored for this run only. Also returns those of these files that
-/// are outside the sources.
+/// could not be recorded completely, the entry is stored for this run only.
 async fn traced(
     host: &Host<'_>,
     job: ExportJob<'_>,
     key: &str,
     heard: Option<&Heard>,
     staged: &Path,
-) -> Result<(String, Vec<String>), PipelineError> {
+) -> Result<String, PipelineError> {
     let followed = match heard {
         Some(Heard { opaque: Some(why), .. }) => Err(format!("the model {why}")),
         Some(heard) => Ok(heard),
@@ -277,8 +274,7 @@ async fn traced(
         Err(why) => {
             let text = format!("{}: exported again in every run, because {why}", job.planned.name());
             host.progress.on(Event::Note(&text));
-            let read = heard.map(|heard| heard.read.as_slice()).unwrap_or_default();
-            return Ok((once(key, staged), outside(job.sources(), read)));
+            return Ok(once(key, staged));
         }
     };
     let place = TracePlace::of_sources(job.sources());
@@ -287,74 +283,17 @@ async fn traced(
     let listed = heard.listed.iter().filter(|path| !path.starts_with(&sources));
     let trace = host.sources.record(heard.read.iter(), listed, &place, &host.digests).await;
     trace.keep(&host.cache, TRACES, key)?;
-    Ok((trace.entry_key(key), outside(job.sources(), &heard.read)))
+    Ok(trace.entry_key(key))
 }
 
-/// The names of the files outside `sources`, relative to them, because the entry may be used for another checkout.
-fn outside(sources: &Path, read: &[PathBuf]) -> Vec<String> {
-    let sources = clean(sources);
-    let outside = read.iter().filter(|path| !path.starts_with(&sources));
-    outside.map(|path| relative(path, &sources)).collect()
-}
-
-/// Finds exports of base that read a file that git tracks in head's working tree and that differs in base's
-/// checkout, for example by an absolute path: they may run head's code.
-pub(super) async fn note_heads_files(host: &Host<'_>, sides: &mut [PreparedSide<'_>]) {
-    let [first, second] = sides else { return };
-    let (base, head) = if first.input.name == SideName::Base { (first, second) } else { (second, first) };
-    let Some(checkout) = &base.input.checkout else { return };
-    let tree = Repository::open(&head.input.side.sources);
-    let tree = tree.and_then(|repository| Ok((repository.tracked()?, repository)));
-    for prepared in &mut base.benchmarks {
-        let sources = &prepared.planned.side.side.sources;
-        let read = prepared.source.iter().flat_map(|source| &source.read_outside);
-        let read: Vec<PathBuf> = read.map(|name| clean(&sources.join(name))).collect();
-        if read.is_empty() {
-            continue;
-        }
-        let lint = match &tree {
-            Ok((tracked, repository)) => {
-                let found = read_of_head(host, &read, &checkout.folder, (repository.root(), tracked)).await;
-                let Some(name) = found else { continue };
-                let name = excerpt(&name, LONGEST_NAME);
-                let detail = format!(
-                    "base's export read head's `{name}`, which differs from base's, so both sides may run head's code"
-                );
-                Lint::new(LintCode::WorkloadChanged, detail)
-            }
-            Err(error) => {
-                let why =
-                    format!("it is unknown whether base's export read head's sources: failed to {error}");
-                Lint::new(LintCode::Unobserved, why)
-            }
-        };
-        prepared.lints.push(lint);
-    }
-}
-
-/// The first of the files that is tracked in head's working tree and differs in base's checkout.
-async fn read_of_head(
-    host: &Host<'_>,
-    read: &[PathBuf],
-    checkout: &Path,
-    (root, tracked): (&Path, &BTreeSet<PathBuf>),
-) -> Option<String> {
-    // A link of head's may lead to a file that both sides have.
-    let places = read.iter().flat_map(|path| [Some(path.clone()), path.canonicalize().ok()]).flatten();
-    for path in places.filter(|path| !host.sources.is_own(path)) {
-        // Python reads the compiled file of an unchanged source.
-        let source = compiled_from(&path).unwrap_or_else(|| path.clone());
-        let Ok(name) = source.strip_prefix(root) else { continue };
-        // A submodule is tracked as a folder.
-        if !source.ancestors().any(|it| tracked.contains(it)) {
-            continue;
-        }
-        let [of_base, of_head] = [checkout.join(name), source.clone()];
-        if file_state(&of_base, &host.digests).await != file_state(&of_head, &host.digests).await {
-            return Some(name.to_string_lossy().into_owned());
-        }
-    }
-    None
+/// The names of files that an export read, without those that it wrote itself, or looked for. They are relative to the sources,
+/// because the entry may be used for another checkout.
+fn names_read(sources: &Path, read: &[PathBuf], took: Duration) -> Vec<String> {
+    let (sources, started) = (clean(sources), SystemTime::now() - took);
+    let is_own = |path: &Path| {
+        path.metadata().and_then(|found| found.modified()).is_ok_and(|modified| modified >= started)
+    };
+    read.iter().filter(|path| !is_own(path)).map(|path| relative(path, &sources)).collect()
 }
 
 /// The file name of a path, because an exporter's answer must not lead out of the folder that it was given.

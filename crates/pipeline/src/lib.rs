@@ -19,6 +19,7 @@ mod compile_timing;
 mod diagnostics;
 mod exchange;
 mod export;
+mod export_reads;
 mod flags;
 mod generated;
 mod host;

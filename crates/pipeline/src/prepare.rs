@@ -308,7 +308,7 @@ async fn source(
         reference_problem: None,
         report: ended(Stage::Export, StageStatus::Skipped, 0.0),
         lowering: None,
-        read_outside: Vec::new(),
+        read: Vec::new(),
         damaged: None,
     })
 }

@@ -314,7 +314,7 @@ impl<'a> PreparedRun<'a> {
     pub async fn pack(self, notices: &[String]) -> Result<PackedBundle, PipelineError> {
         let host = self.host(RunMachine::without_devices());
         let mut sides = self.each(&host, &[Stage::Export, Stage::Compile], false).await?;
-        super::export::note_heads_files(&host, &mut sides).await;
+        super::export_reads::note(&host, &mut sides).await;
         let Options { output, shard, .. } = self.run.options;
         bundle::pack(&host, self.lead, &sides, notices, shard.as_ref(), output).await
     }
@@ -329,7 +329,7 @@ impl<'a> PreparedRun<'a> {
             }
         };
         let mut sides = self.each(host, stages, true).await?;
-        super::export::note_heads_files(host, &mut sides).await;
+        super::export_reads::note(host, &mut sides).await;
         between_sides::compare_sides(&mut sides)?;
         if let Some(ir) = &host.ir {
             host.progress.on(Event::Note(&format!("the IR of every phase is in {}", ir.display())));

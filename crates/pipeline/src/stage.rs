@@ -152,8 +152,8 @@ pub(super) struct PreparedSource {
     pub(super) reference_problem: Option<(VerifyCode, String)>,
     pub(super) report: StageRecord,
     pub(super) lowering: Option<String>,
-    /// Files that the export read outside the sources, relative to them.
-    pub(super) read_outside: Vec<String>,
+    /// Files that the export read or looked for, relative to the sources.
+    pub(super) read: Vec<String>,
     /// The reason why an older cache entry could not be used, if there was one.
     pub(super) damaged: Option<String>,
 }

@@ -6,7 +6,9 @@ code that opens files by itself is not heard; the driver's key has the whole tre
 
 from __future__ import annotations
 
+import importlib
 import os
+import stat
 import sys
 import sysconfig
 
@@ -132,12 +134,45 @@ def _hook(event: str, arguments: tuple) -> None:
         trace.opaque = trace.opaque or f"can't be followed: {type(e).__name__}: {e}"
 
 
+def _look(usual):
+    """os.stat or os.access, which notes a file for whose existence the model looks without opening it."""
+    state = os.stat
+
+    def look(path, *arguments, **options):
+        trace = _current
+        if trace is not None and _is_of_the_model() and (found := trace._path(path)):
+            try:
+                is_folder = stat.S_ISDIR(state(found).st_mode)
+            except (OSError, ValueError):
+                is_folder = False
+            if not is_folder:
+                trace.files.add(found)
+        return usual(path, *arguments, **options)
+
+    return look
+
+
+def _source_only(usual):
+    """importlib's cache_from_source for a model's modules, which are compiled anew: a compiled file next to a source may be one
+    of another source."""
+
+    def cache_from_source(path, *arguments, **options):
+        if not of_environment(os.path.abspath(path)):
+            raise NotImplementedError("compiled from its source")
+        return usual(path, *arguments, **options)
+
+    return cache_from_source
+
+
 def begin(own: tuple[str, ...] = ()) -> Trace:
     """Starts to listen for one request."""
     global _current, _installed
     if not _installed:
         sys.addaudithook(_hook)
         os.environ.__class__ = _Environ
+        os.access, os.stat = _look(os.access), _look(os.stat)
+        loaders = importlib._bootstrap_external
+        loaders.cache_from_source = _source_only(loaders.cache_from_source)
         _installed = True
     _current = Trace(own)
     return _current

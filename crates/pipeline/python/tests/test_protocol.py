@@ -7,6 +7,7 @@ import ast
 import json
 import os
 import pathlib
+import py_compile
 import subprocess
 import sys
 import tempfile
@@ -18,7 +19,7 @@ import unittest.mock
 PACKAGE = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(PACKAGE))
 
-from benchgate_export import source, tensors  # noqa: E402
+from benchgate_export import source, tensors, trace  # noqa: E402
 from benchgate_export.protocol import EXPORTERS, Failure, Request, Unsupported, answer, parse_request  # noqa: E402
 
 
@@ -196,6 +197,26 @@ class Zoo(unittest.TestCase):
                     for exporter, reason in ast.literal_eval(node.value).items():
                         self.assertIn(exporter, EXPORTERS, path.name)
                         self.assertGreater(len(reason), 20, path.name)
+
+
+class Followed(unittest.TestCase):
+    def test_a_model_that_looks_for_a_file_or_has_a_compiled_one_is_followed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            folder = pathlib.Path(folder).resolve()
+            model, layers = folder / "followed_model.py", folder / "followed_layers.py"
+            layers.write_text("FAST = True")
+            compiled = py_compile.compile(str(layers), invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+            layers.write_text("FAST = False")
+            looks = f"[pathlib.Path({str(folder / 'a')!r}).exists(), os.path.isfile({str(folder / 'b')!r}), os.access({str(folder / 'c')!r}, 0)]"
+            model.write_text(f"import os, pathlib, followed_layers\nLOOKS = {looks}\nFAST = followed_layers.FAST\n")
+            heard = trace.begin()
+            try:
+                module = source.load(str(model), folder=str(folder))
+            finally:
+                trace.end()
+            self.assertEqual((module.LOOKS, module.FAST), ([False] * 3, False))
+            self.assertLessEqual({str(folder / name) for name in "abc"}, set(heard.answer()["read"]))
+            self.assertNotIn(compiled, heard.answer()["read"])
 
 
 class Traced(unittest.TestCase):

@@ -216,7 +216,7 @@ impl OpenBundle {
             reference_problem: problem.map(|problem| (problem.code, problem.why.clone())),
             report: ended(Stage::Export, StageStatus::Skipped, 0.0),
             lowering: module.lowering.clone(),
-            read_outside: Vec::new(),
+            read: Vec::new(),
             damaged: None,
         }
     }

@@ -44,6 +44,7 @@ pub(super) use comparison::{compare_outputs, observe};
 use filter::EVERYTHING;
 pub(super) use leftovers::{GuardedFiles, GuardedFolders, LONGEST_NAME, compiled_from};
 use observed::observed_process;
+pub(super) use others_sources::holds_tools;
 use outputs::{KeptOutputs, NamedFiles};
 pub(super) use reading::{CommandOutput, read};
 pub(super) use records::{metrics, records};

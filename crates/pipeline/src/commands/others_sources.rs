@@ -105,7 +105,7 @@ async fn untracked_code(
 }
 
 /// Returns whether a package manager fills the folder: Python's, conda's or npm's.
-pub(super) fn holds_tools(folder: &Path) -> bool {
+pub(crate) fn holds_tools(folder: &Path) -> bool {
     folder.ends_with("node_modules") || ["pyvenv.cfg", "conda-meta"].iter().any(|it| folder.join(it).exists())
 }
 
