@@ -196,10 +196,14 @@ export class GitHub {
     if (commit && this.merges[commit[1]]) {
       return say(200, { sha: commit[1], parents: this.merges[commit[1]].map((sha) => ({ sha })) });
     }
-    const compared = rest.match(/^compare\/[^/]+\.\.\.([0-9a-f]+)$/);
+    const compared = rest.match(/^compare\/([^/]+)\.\.\.([0-9a-f]+)$/);
     if (compared) {
-      const known = Object.values(this.merges).some(([base]) => base === compared[1]);
-      return say(200, { status: known ? "behind" : "diverged", merge_base_commit: { sha: compared[1] } });
+      const [, from, to] = compared;
+      const merges = Object.values(this.merges);
+      // Each change starts from the commit into which it is merged.
+      const start = merges.find(([, head]) => head === to)?.[0] ?? to;
+      const status = from === to ? "identical" : merges.some(([base]) => base === to) ? "behind" : "diverged";
+      return say(200, { status, merge_base_commit: { sha: start } });
     }
     return say(404, { message: "Not Found" });
   }
