@@ -15,24 +15,16 @@ const NOT_TOGETHER: jiff::SignedDuration = jiff::SignedDuration::from_mins(5);
 /// The maximum number of unmatched names that are compared with each other; more would take too long.
 const MOST_NAMES: usize = 200;
 
-/// Words by which names of results say that they are those of the new or of the old program.
-const OF_HEAD: [&str; 12] = [
-    "head",
-    "new",
-    "after",
-    "pr",
-    "candidate",
-    "contender",
-    "patched",
-    "treatment",
-    "optimized",
-    "current",
-    "post",
-    "feature",
-];
-const OF_BASE: [&str; 12] = [
-    "base", "old", "before", "main", "master", "baseline", "vanilla", "control", "orig", "original",
-    "previous", "pre",
+/// Words by which names of results say that they are those of the new program, and those for the old one next to them.
+const OF_SIDES: [(&str, &str); 8] = [
+    ("head", "base"),
+    ("new", "old"),
+    ("after", "before"),
+    ("pr", "main master"),
+    ("candidate contender", "baseline"),
+    ("patched", "unpatched vanilla orig original"),
+    ("optimized", "orig original baseline"),
+    ("treatment", "control"),
 ];
 
 /// Returns whether two names differ only in that the first says head, or new, where the second says base, or old.
@@ -42,11 +34,11 @@ pub fn are_swapped(first: &str, second: &str) -> bool {
     let paths = names.each_ref().map(|name| name.trim_end_matches("#head").trim_end_matches("#base"));
     let [first, second] = paths.map(parts);
     let is_swapped = |one: &str, two: &str| {
-        let rest = |part: &str, words: &[&str]| -> BTreeSet<String> {
-            let rests = words.iter().filter_map(|word| part.strip_suffix(word));
+        let rest = |part: &str, words: &str| -> BTreeSet<String> {
+            let rests = words.split(' ').filter_map(|word| part.strip_suffix(word));
             rests.filter(|rest| !rest.ends_with(char::is_alphanumeric)).map(str::to_owned).collect()
         };
-        !rest(one, &OF_HEAD).is_disjoint(&rest(two, &OF_BASE))
+        OF_SIDES.iter().any(|(head, base)| !rest(one, head).is_disjoint(&rest(two, base)))
     };
     let differing: Vec<_> = first.iter().zip(&second).filter(|(one, two)| one != two).collect();
     first.len() == second.len()
@@ -247,6 +239,9 @@ mod tests {
             ("head.json", "head.json"),
             ("head-1.json", "base-2.json"),
             ("head/a.json", "base/b.json"),
+            ("current.json", "main.json"),
+            ("candidate.json", "main.json"),
+            ("post-processing.json", "pre-processing.json"),
         ] {
             assert!(!are_swapped(first, second), "{first} {second}");
         }

@@ -196,8 +196,15 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<LoadedRun, 
     }
     // A pattern for the results leaves out what lies next to them.
     for path in inputs.iter().filter(|input| input.folder.is_none()).flat_map(|it| beside(&it.path)) {
-        if !paths.contains(path.as_str()) && Path::new(&path).is_file() {
-            run.lints.extend(said_beside(&path, &read_contents(&path)?, &paths));
+        let is_small =
+            fs::metadata(&path).is_ok_and(|found| found.is_file() && found.len() <= LARGEST_BESIDE);
+        // A program can have the name of its result, and nobody named this file.
+        if !paths.contains(path.as_str())
+            && is_small
+            && let Ok(bytes) = fs::read(&path)
+            && !bytes.contains(&0)
+        {
+            run.lints.extend(said_beside(&path, &bytes, &paths));
         }
     }
     run.lints.sort_by(|one, two| one.detail.cmp(&two.detail));
@@ -217,6 +224,9 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<LoadedRun, 
     }
     Ok(LoadedRun { run, files, notes, recorded: None })
 }
+
+/// Size limit for a file that lies next to a result and that was not named.
+const LARGEST_BESIDE: u64 = 64 << 20;
 
 /// The names of files that can say how the run of a result ended.
 fn beside(result: &str) -> Vec<String> {

@@ -106,7 +106,7 @@ impl Situation {
                 Ok(Commits { head: vec![measured.as_str().to_owned()], base: vec![base.as_str().to_owned()] })
             }
             Some(None) => Err(CliError::failed(format!(
-                "failed to accept the result: it was measured at {}, which is neither the pull request's head {} nor GitHub's merge commit of that head into {}",
+                "failed to accept the result: it was measured at {}, which is neither the pull request's head {} nor GitHub's merge commit of that head into {} since the change started from it",
                 measured.short(),
                 job.head().short(),
                 pull.base_ref

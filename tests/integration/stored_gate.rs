@@ -106,7 +106,7 @@ fn outputs_without_a_reference_are_compared_with_those_of_the_stored_session() {
     }
     suite.source("a", &["latency-us=1000", "output=1,2,3.00000001", "revision=2"]);
     suite.world.run(["gate", "--stored"]).expect_no_failure();
-    // A commit that changes the results on purpose is accepted like any other change.
+    // A commit that changes the results on purpose needs an acceptance.
     suite.source("a", &["latency-us=1000", "output=1,2,4"]);
     commit(&suite);
     suite.run_on_a_quiet_host();

@@ -46,6 +46,7 @@ pub fn lints(base: &Benchmark, head: &Benchmark) -> Vec<Lint> {
 /// Returns a copy of head in which its outputs are compared with base's: those that the tools printed, with the precision in
 /// which they were printed, and those of which both sides have sketches. `None` if head has neither.
 pub fn with_outputs(base: &Run, head: &Run) -> Option<Run> {
+    let together = base.session.is_some() && base.session == head.session;
     let sketches = |benchmark: &Benchmark| benchmark.verification.as_ref()?.sketches.clone();
     if head.benchmarks.iter().all(|benchmark| benchmark.printed.is_empty() && sketches(benchmark).is_none()) {
         return None;
@@ -60,8 +61,11 @@ pub fn with_outputs(base: &Run, head: &Run) -> Option<Run> {
         if let Some((base, found)) = of_base.and_then(sketches).zip(sketches(benchmark))
             && of_base.is_some_and(|base| workload::has_same_inputs(base, benchmark))
             && let Some(verification) = &mut benchmark.verification
+            && !together
+            && !verification.differs_from_base()
         {
-            verification.model_changed = base.program_sha256 != found.program_sha256;
+            // In a result with two sides, the outputs agreed with those of another base.
+            verification.model_changed |= base.program_sha256 != found.program_sha256;
             verification.against_base = numerics::against_sketches(&found.outputs, &base.outputs);
         }
         let of_base = of_base.and_then(tensors);

@@ -189,10 +189,9 @@ pub fn of_verification(
     }
     let is_sketched = |found: &Verification| found.sketches.is_some();
     let is_lost = base.verification.as_ref().is_some_and(is_sketched) && !is_sketched(verification);
-    if code.has_no_reference() && is_lost && verification.against_base.is_empty() && !same_module(base, head)
-    {
-        let why = "head's outputs can't be compared with those of the stored session";
-        return Some(Status::fatal(Verdict::Inconclusive, Reason::too_little(NOT_VERIFIED, why)));
+    if !together && code.has_no_reference() && is_lost && !same_module(base, head) {
+        let detail = format!("head's outputs can't be compared with those of the stored session: {}", why());
+        return Some(Status::fatal(Verdict::Inconclusive, Reason::too_little(NOT_VERIFIED, detail)));
     }
     match code {
         VerifyCode::Pass if worked_at_base && !covers(verification, base.verification.as_ref()) => {

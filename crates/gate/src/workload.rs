@@ -123,7 +123,7 @@ fn other_axis(base: &Benchmark, head: &Benchmark) -> Option<Lint> {
 const EMPTY_CALL: (f64, f64) = (1.0, 20.0);
 
 /// Factor by which no change of the same work is faster.
-const IMPLAUSIBLE_SPEEDUP: f64 = 100.0;
+const IMPLAUSIBLE_SPEEDUP: f64 = 300.0;
 
 /// Returns the difference if a call of base does something and one of head takes no longer than an empty loop, or almost no
 /// time in comparison: the compiler may have removed what was to be timed, or the program may not call it.

@@ -5,12 +5,19 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use benchgate_core::model::{Lint, LintCode, excerpt, is_in, words};
+use benchgate_core::model::{Lint, LintCode, excerpt, is_in, name_words, words};
 
-use super::facts::{failure, of_json, problem};
+use super::facts::{failure, of_json};
 
 /// Words in the names of files that contain an exit code and nothing else.
 const OF_CODES: &str = "rc exit exitcode exitstatus code status ret retcode returncode";
+
+/// Words in the names of files that state how a run ended.
+const OF_STATES: &str = "status meta metadata exit outcome";
+
+/// Words of the fields in such a file that state it.
+const STATES: &str = "exit code exitcode exitstatus return returncode rc status state outcome success succeeded passed ok failed error errors \
+    killed timed out timeout crashed signal";
 
 /// Returns what a file that is no result states about its run. The details are the same for runs that report the same.
 pub fn beside(name: &str, text: &str) -> Vec<Lint> {
@@ -19,19 +26,30 @@ pub fn beside(name: &str, text: &str) -> Vec<Lint> {
     if text.starts_with('<') {
         return failed_tests(text).map(lint).into_iter().collect();
     }
+    let file = name.rsplit('/').next().unwrap_or(name).to_lowercase();
+    let words_of_file: Vec<&str> =
+        words(&file).into_iter().filter(|word| word.parse::<u64>().is_err()).collect();
     if let Ok(code) = text.parse::<i64>() {
-        let file = name.rsplit('/').next().unwrap_or(name).to_lowercase();
-        let is_code = code != 0 && words(&file).iter().any(|word| is_in(OF_CODES, word));
+        // `07.rc`, `exit_code.txt`
+        let ending = file.rsplit_once('.').map_or("", |(_, ending)| ending);
+        let mut named = words_of_file.iter().filter(|word| !matches!(**word, "txt" | "log")).peekable();
+        let are_all = named.peek().is_some() && named.all(|word| is_in(OF_CODES, word));
+        let is_code = code != 0 && (is_in(OF_CODES, ending) || are_all);
         return is_code
             .then(|| lint(format!("a file next to the results has exit code {code}")))
             .into_iter()
             .collect();
     }
+    // Other documents, such as the event of a job, can state failures of anything else.
+    if !words_of_file.iter().any(|word| is_in(OF_STATES, word)) {
+        return Vec::new();
+    }
     let Ok(object) = serde_json::from_str::<BTreeMap<String, Value>>(text) else { return Vec::new() };
-    let fields = of_json(&object);
-    let failed = fields.iter().find_map(|(name, value)| failure(name, value));
-    let failed = failed.map(|why| lint(format!("a file next to the results says: {}", excerpt(&why, 80))));
-    failed.into_iter().chain(fields.iter().filter_map(|(name, value)| problem(name, value))).collect()
+    let states =
+        object.iter().filter(|(name, _)| words(&name_words(name)).iter().all(|word| is_in(STATES, word)));
+    let failed = of_json(states).iter().find_map(|(name, value)| failure(name, value));
+    let said = |why: String| lint(format!("a file next to the results says: {}", excerpt(&why, 80)));
+    failed.map(said).into_iter().collect()
 }
 
 /// Returns what a report of JUnit's form says about failed tests.
@@ -59,9 +77,11 @@ mod tests {
             ),
             ("05.rc", "139\n"),
             ("05/exit_code", "-11"),
+            ("r-05.exit", "1"),
+            ("exit_status.txt", "1"),
             ("status.json", "{\"exit_code\": 139, \"status\": \"failed\"}"),
             ("24.meta.json", "{\"returncode\": -11}"),
-            ("a.json", "{\"error\": \"Segmentation fault\"}"),
+            ("run-3.exit.json", "{\"error\": \"Segmentation fault\"}"),
         ] {
             assert!(!beside(name, text).is_empty(), "{name}: {text}");
         }
@@ -74,6 +94,10 @@ mod tests {
             ("05.rc", "0\n"),
             ("seed", "139"),
             ("status.json", "{\"exit_code\": 0, \"status\": \"ok\", \"errors\": [], \"seconds\": 3}"),
+            ("meta.json", "{\"message\": \"Fix error when file missing\", \"conclusion\": \"failure\"}"),
+            ("benchmarks.json", "{\"time_mm\": {\"code\": \"raise Error('failed')\"}, \"error\": \"x\"}"),
+            ("code_size.txt", "4096"),
+            ("http_status", "200"),
             ("README.md", "errors are listed here"),
         ] {
             assert_eq!(beside(name, text), [], "{name}: {text}");

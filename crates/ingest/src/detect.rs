@@ -147,7 +147,7 @@ fn object(text: &str) -> Result<Option<Format>, BoxedFault> {
             }
             "context" => Format::GoogleBenchmarkJson,
             "machine_info" | "commit_info" => Format::PytestBenchmarkJson,
-            "devices" | "meta" => Format::NvbenchJson,
+            "devices" => Format::NvbenchJson,
             "env_name" | "result_columns" => Format::AsvJson,
             "experiment" => Format::ResultsJsonl,
             // The compile benchmark names its model as text; the torchbench runner describes it as an object.

@@ -139,11 +139,20 @@ impl LatencyColumns {
         self.axes.retain(|(at, name)| {
             let all = lines(rows).map(|line| line.text).take_while(|line| header(line).is_none()).take(MOST);
             let values: Vec<&str> = all.filter_map(|line| line.split(',').nth(*at).map(bare)).collect();
-            let decimals = |value: &str| Some(value.parse::<f64>().ok().and(value.split_once('.'))?.1.len());
-            let is_fraction = |value: &&str| decimals(value).is_some();
-            let is_fine = |value: &&&str| decimals(value).is_some_and(|count| count > 2) || value.len() > 4;
+            // `0.250` has two decimals.
+            let decimals = |value: &str| {
+                let (_, decimals) = value.parse::<f64>().ok().and(value.split_once('.'))?;
+                Some(decimals.trim_end_matches('0').len())
+            };
+            let is_number = |value: &&str| decimals(value).is_some();
+            let is_fine = |value: &&&str| {
+                decimals(value)
+                    .is_some_and(|count| count > 2 || count > 0 && value.trim_end_matches('0').len() > 4)
+            };
             let fine = values.iter().filter(is_fine).count();
-            let is_measured = !values.is_empty() && values.iter().all(is_fraction) && 2 * fine > values.len();
+            let different = values.iter().collect::<BTreeSet<_>>().len();
+            let is_measured =
+                values.iter().all(is_number) && 2 * fine > values.len() && 2 * different > values.len();
             !(is_time(name) && is_measured)
         });
     }

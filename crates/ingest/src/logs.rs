@@ -522,7 +522,6 @@ mod tests {
             "[W:onnxruntime:Default] Failed to create CUDAExecutionProvider. Require cuDNN 9.*",
             "Could not find cuda drivers on your machine, GPU will not be used.",
             "Device set to use cpu",
-            "Some weights were not initialized from the checkpoint and are newly initialized: ['a.bias']",
             "warning: no usable GPU found, --gpu-layers option will be ignored",
             "OpenJDK 64-Bit Server VM warning: CodeCache is full. Compiler has been disabled.",
             "WARNING: lavapipe is not a conformant vulkan implementation, testing use only.",
@@ -536,12 +535,18 @@ mod tests {
             "ImportError: libfoo.so.1: cannot open shared object file",
             "UserWarning: C extension not available, using pure Python implementation",
             "could not load weights; using random data",
+            "sh: 1: cd: can't cd to haed",
             "taskset: failed to set pid 0's affinity: Invalid argument",
             "ok  \texample.com/y\t0.002s [no tests to run]",
         ] {
             assert!(!problems(line).is_empty(), "{line}");
         }
         for line in [
+            "a.py:3: UserWarning: The given buffer is not writable",
+            "run.py:3: RuntimeWarning: Mean of nothing",
+            "Some weights of Bert were not initialized from the checkpoint and are newly initialized",
+            "Torch was not compiled with flash attention.",
+            "?   \tx/y\t[no test files]",
             "BM_errors 1 ns 1 ns 1",
             "max error 1e-7 is within the tolerance",
             "0 errors",

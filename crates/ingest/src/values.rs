@@ -78,14 +78,21 @@ pub(super) fn data_file(value: &str) -> Option<&str> {
 pub(super) fn input(words: &[&str], value: &str) -> Option<String> {
     const PLACES: &str = "path file dir directory folder url uri";
     const INPUTS: &str = "input inputs data dataset corpus";
-    const REPORTS: &str = "json log xml html md";
+    const REPORTS: &str = "json jsonl log xml html md";
+    const WRITTEN: &str = "output outputs out result results log logs tmp temp cache dump save saved";
+    const SIDES: &str = "base head old new before after baseline candidate main pr";
     let any = |known: &str| words.iter().any(|word| is_in(known, word));
     let value = value.trim().split(['?', '#']).next()?.trim_end_matches('/');
     let (folder, name) = value.rsplit_once(['/', '\\']).unwrap_or(("", value));
-    let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
+    let (stem, ending) = name.rsplit_once('.').unwrap_or((name, ""));
     let is_bare_file = words == ["file"] && folder.is_empty() && !is_in(REPORTS, ending);
-    let is_input = any(PLACES) && any(INPUTS) || is_bare_file;
-    (is_input && !name.is_empty() && !name.starts_with("tmp")).then(|| plain(name))
+    let is_input = any(PLACES) && any(INPUTS) && !any(WRITTEN) || is_bare_file;
+    // Folders of runs and sides have numbers, dates or names of their own.
+    let lower = stem.to_lowercase();
+    let is_of_run = is_identity(stem)
+        || number(stem).is_some()
+        || benchgate_core::model::words(&lower).iter().any(|word| is_in(SIDES, word));
+    (is_input && !name.is_empty() && !name.starts_with("tmp") && !is_of_run).then(|| plain(name))
 }
 
 /// Returns whether a value is a version of at least three numbers: `2.7.1+cu121`.

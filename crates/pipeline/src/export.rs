@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
@@ -92,6 +92,8 @@ struct ExportMeta {
     reference_problem: Option<(String, String)>,
     /// Files that were read or looked for, relative to the sources.
     read: Vec<String>,
+    /// Those that did not exist at first.
+    absent: Vec<String>,
 }
 
 fn source(entry: CacheEntry<ExportMeta>) -> PreparedSource {
@@ -114,6 +116,7 @@ fn source(entry: CacheEntry<ExportMeta>) -> PreparedSource {
         report: ended(Stage::Export, entry.status(), meta.seconds),
         lowering: meta.output_type.clone(),
         read: meta.read.clone(),
+        absent: meta.absent.clone(),
         damaged: entry.damaged,
     }
 }
@@ -230,7 +233,9 @@ async fn make(host: &Host<'_>, job: ExportJob<'_>, key: &str, staged: &Path) -> 
     let names = |tensors: &[WrittenTensor]| tensors.iter().map(|t| file_name(&t.path)).collect::<Vec<_>>();
     let parameters =
         answer.parameters.iter().map(|archive| (archive.scope.clone(), file_name(&archive.path)));
-    let read = answer.heard.as_ref().map(|heard| names_read(job.sources(), &heard.read, answer.took));
+    let heard = answer.heard.as_ref();
+    let [read, absent] = [heard.map(|heard| &heard.read), heard.map(|heard| &heard.absent)]
+        .map(|files| files.map_or_else(Vec::new, |files| names_of(job.sources(), files)));
     let key = traced(host, job, key, answer.heard.as_ref(), staged).await?;
     let meta = ExportMeta {
         seconds: answer.seconds.get("total").copied().unwrap_or_default(),
@@ -243,7 +248,8 @@ async fn make(host: &Host<'_>, job: ExportJob<'_>, key: &str, staged: &Path) -> 
         parameters: parameters.collect(),
         output_type: answer.output_type,
         reference_problem,
-        read: read.unwrap_or_default(),
+        read,
+        absent,
     };
     let files = std::iter::once(&meta.mlir)
         .chain(&meta.inputs)
@@ -286,14 +292,10 @@ async fn traced(
     Ok(trace.entry_key(key))
 }
 
-/// The names of files that an export read, without those that it wrote itself, or looked for. They are relative to the sources,
-/// because the entry may be used for another checkout.
-fn names_read(sources: &Path, read: &[PathBuf], took: Duration) -> Vec<String> {
-    let (sources, started) = (clean(sources), SystemTime::now() - took);
-    let is_own = |path: &Path| {
-        path.metadata().and_then(|found| found.modified()).is_ok_and(|modified| modified >= started)
-    };
-    read.iter().filter(|path| !is_own(path)).map(|path| relative(path, &sources)).collect()
+/// The names of files relative to the sources, because the entry may be used for another checkout.
+fn names_of(sources: &Path, files: &[PathBuf]) -> Vec<String> {
+    let sources = clean(sources);
+    files.iter().map(|path| relative(path, &sources)).collect()
 }
 
 /// The file name of a path, because an exporter's answer must not lead out of the folder that it was given.

@@ -7,7 +7,7 @@ use benchgate_core::model::{Lint, LintCode, SideName, excerpt};
 use benchgate_host::git::{GitError, Repository};
 
 use super::candidates::PreparedSide;
-use super::commands::{LONGEST_NAME, compiled_from, holds_tools};
+use super::commands::{LONGEST_NAME, holds_tools};
 use super::host::Host;
 use super::trace::{clean, file_state};
 
@@ -62,14 +62,12 @@ async fn read_of_head(
     // A link of head's may lead to a file that both sides have.
     let places = read.iter().flat_map(|path| [Some(path.clone()), path.canonicalize().ok()]).flatten();
     for path in places.filter(|path| !host.sources.is_own(path)) {
-        // Python reads the compiled file of an unchanged source.
-        let source = compiled_from(&path).unwrap_or_else(|| path.clone());
-        let Ok(name) = source.strip_prefix(root) else { continue };
+        let Ok(name) = path.strip_prefix(root) else { continue };
         // A submodule is tracked as a folder.
-        if !source.ancestors().any(|it| tracked.contains(it)) {
+        if !path.ancestors().any(|it| tracked.contains(it)) {
             continue;
         }
-        let [of_base, of_head] = [checkout.join(name), source.clone()];
+        let [of_base, of_head] = [checkout.join(name), path.clone()];
         if file_state(&of_base, &host.digests).await != file_state(&of_head, &host.digests).await {
             return Some(name.to_string_lossy().into_owned());
         }
@@ -89,7 +87,8 @@ fn note_local_files(host: &Host<'_>, base: &PreparedSide<'_>, head: &mut Prepare
         let (Some(read_by_base), Some(read_by_head)) = (&partner.source, &prepared.source) else { continue };
         let folders = [partner, prepared].map(|side| side.planned.side.side.sources.as_path());
         let sought: BTreeSet<&str> = read_by_base.read.iter().map(String::as_str).collect();
-        let names: Vec<&str> = read_by_head.read.iter().map(String::as_str).collect();
+        let is_absent = |name: &String| read_by_head.absent.contains(name);
+        let names: Vec<_> = read_by_head.read.iter().map(|name| (name.as_str(), !is_absent(name))).collect();
         let lint = match local_file(folders, &names, &sought, |path| host.sources.is_own(path)) {
             Ok(None) => continue,
             Ok(Some(what)) => Lint::new(LintCode::WorkloadChanged, format!("head's export {what}")),
@@ -106,7 +105,10 @@ fn note_local_files(host: &Host<'_>, base: &PreparedSide<'_>, head: &mut Prepare
 /// Returns whether a file of a clone is one of git or of an installed package.
 fn is_of_tools(path: &Path, clone: &Path) -> bool {
     let is_named = |name: &str| {
-        matches!(name, ".git" | "__pycache__") || name.ends_with(".egg-info") || name.ends_with(".dist-info")
+        // `_version.py` is what setuptools-scm writes when a package is installed.
+        matches!(name, ".git" | "__pycache__" | "_version.py")
+            || name.ends_with(".egg-info")
+            || name.ends_with(".dist-info")
     };
     let mut folders = path.ancestors().skip(1).take_while(|folder| *folder != clone);
     let inside = path.strip_prefix(clone).unwrap_or(path);
@@ -114,22 +116,22 @@ fn is_of_tools(path: &Path, clone: &Path) -> bool {
 }
 
 /// Describes the first file by which head's export does not depend on its commit alone. `names` are the files that it read or
-/// looked for, and `sought` those of base's export.
+/// looked for, and whether they existed, and `sought` those of base's export.
 fn local_file(
     [of_base, of_head]: [&Path; 2],
-    names: &[&str],
+    names: &[(&str, bool)],
     sought: &BTreeSet<&str>,
     is_own: impl Fn(&Path) -> bool,
 ) -> Result<Option<String>, GitError> {
     let repository = Repository::open(of_head)?;
     let tracked = repository.tracked()?;
-    for name in names {
+    for &(name, is_there) in names {
         let [at_base, at_head] = [of_base, of_head].map(|sources| clean(&sources.join(name)));
         let shown = excerpt(name, LONGEST_NAME);
         // A submodule is tracked as a folder.
         let is_tracked = at_head.ancestors().any(|it| tracked.contains(it));
         let is_inside = at_head.starts_with(repository.root());
-        let what = match (at_head.is_file(), is_inside) {
+        let what = match (is_there && at_head.is_file(), is_inside) {
             (true, true) if !is_tracked && !is_own(&at_head) && !is_of_tools(&at_head, repository.root()) => {
                 // An absolute path can lead both sides to one file.
                 if sought.iter().any(|sought| clean(&of_base.join(sought)) == at_head) {
@@ -138,7 +140,11 @@ fn local_file(
                 let is_new = !repository.untracked_among([at_head.clone()])?.is_empty();
                 // A new file that is not committed yet belongs to the change, unless base's export looks for it too.
                 let is_local = !is_new || sought.contains(name);
-                is_local.then(|| format!("read `{shown}`, which no commit contains; remove or commit it"))
+                is_local.then(|| {
+                    format!(
+                        "read `{shown}`, which no commit contains; commit it, or move it out of the clone"
+                    )
+                })
             }
             (true, false) if sought.contains(name) && !at_base.exists() && !is_own(&at_head) => {
                 Some(format!("read `{shown}`, a file above the clone, which base's looks for in vain"))
@@ -195,7 +201,8 @@ mod tests {
         fn found(&self, read_by_head: &[&str], read_by_base: &[&str]) -> Option<String> {
             let folders = [self.path("cache/base"), self.path("clone")];
             let sought = read_by_base.iter().copied().collect();
-            local_file([&folders[0], &folders[1]], read_by_head, &sought, |_| false).unwrap()
+            let names: Vec<_> = read_by_head.iter().map(|name| (*name, true)).collect();
+            local_file([&folders[0], &folders[1]], &names, &sought, |_| false).unwrap()
         }
     }
 
@@ -205,9 +212,12 @@ mod tests {
         let all = ["model.py", "weights.bin", "w.memo", "ignored.py", "new.py", "../settings.json"];
         assert_eq!(world.found(&all, &all), None, "neither side has any other file");
         for (name, why) in [
-            ("w.memo", "read `w.memo`, which no commit contains; remove or commit it"),
-            ("ignored.py", "read `ignored.py`, which no commit contains; remove or commit it"),
-            ("new.py", "read `new.py`, which no commit contains; remove or commit it"),
+            ("w.memo", "read `w.memo`, which no commit contains; commit it, or move it out of the clone"),
+            (
+                "ignored.py",
+                "read `ignored.py`, which no commit contains; commit it, or move it out of the clone",
+            ),
+            ("new.py", "read `new.py`, which no commit contains; commit it, or move it out of the clone"),
             (
                 "../settings.json",
                 "read `../settings.json`, a file above the clone, which base's looks for in vain",
@@ -222,6 +232,18 @@ mod tests {
         world.write("cache/base/w.memo", "");
         assert!(world.found(&all, &all).is_some());
         assert!(world.found(&["w.memo"], &[]).is_some());
+    }
+
+    #[test]
+    fn a_file_that_heads_export_made_itself_is_no_memo() {
+        let world = World::new();
+        world.write("clone/w.memo", "");
+        let folders = [world.path("cache/base"), world.path("clone")];
+        let sought = BTreeSet::from(["w.memo"]);
+        let found = |is_there| {
+            local_file([&folders[0], &folders[1]], &[("w.memo", is_there)], &sought, |_| false).unwrap()
+        };
+        assert!(found(true).is_some() && found(false).is_none());
     }
 
     #[test]

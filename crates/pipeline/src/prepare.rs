@@ -309,6 +309,7 @@ async fn source(
         report: ended(Stage::Export, StageStatus::Skipped, 0.0),
         lowering: None,
         read: Vec::new(),
+        absent: Vec::new(),
         damaged: None,
     })
 }

@@ -154,6 +154,8 @@ pub(super) struct PreparedSource {
     pub(super) lowering: Option<String>,
     /// Files that the export read or looked for, relative to the sources.
     pub(super) read: Vec<String>,
+    /// Those of these files that did not exist at first.
+    pub(super) absent: Vec<String>,
     /// The reason why an older cache entry could not be used, if there was one.
     pub(super) damaged: Option<String>,
 }

@@ -27,6 +27,9 @@ const HEARD: [&str; 7] = ["csv", "html", "jsonl", "log", "md", "svg", "xml"];
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Heard {
     pub(super) read: Vec<PathBuf>,
+    /// Those that did not exist when they were first read or looked for; the model may have made them since.
+    #[serde(default)]
+    pub(super) absent: Vec<PathBuf>,
     pub(super) listed: Vec<PathBuf>,
     /// An action of the model whose effect can't be described by a list of files, if there was one.
     pub(super) opaque: Option<String>,

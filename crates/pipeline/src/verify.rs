@@ -184,7 +184,7 @@ pub(super) async fn verify(host: &Host<'_>, job: &VerifyJob<'_>) -> Staged<Verif
         VerifyCode::Fail => !planned.side.config.policy.expectations.is_empty(),
         _ => false,
     };
-    if !job.paired && verification.code.has_no_reference() {
+    if verification.code.has_no_reference() {
         verification.sketches = sketches(host, planned, source, &outputs).await?;
     }
     let kept = job.paired && comparable;

@@ -194,8 +194,7 @@ const CHOICES: &str = "tile tiles tiling split splitk tactic unroll unrolled vgp
 const UNITS: &str = "ps ns us ms s sec secs second seconds kb mb gb kib mib gib bytes";
 
 /// Words in the names of hashes that identify a program or its source.
-const OF_PROGRAMS: &str =
-    "git commit build source src repo code head rev revision tree version binary exe program executable";
+const OF_PROGRAMS: &str = "git commit build source src repo rev revision binary exe program executable";
 
 impl Quality {
     /// Returns what a metric with this name states about the result; `None` for a measurement.
@@ -224,7 +223,8 @@ impl Quality {
         let words = words(&lower);
         let any = |known: &str| words.iter().any(|word| is_in(known, word));
         // A program can compute the checksum of a tree, but hashes of trees are git's.
-        let is_of_program = any("hash sha sha1 sha256 md5 digest") && any(OF_PROGRAMS);
+        let is_of_program =
+            any(OF_PROGRAMS) || any("hash sha sha1 sha256 md5 digest") && any("code head tree version");
         Self::of_name(name) == Some(Self::Checksum) && !matches!(words.as_slice(), ["hash"]) && !is_of_program
     }
 

@@ -97,18 +97,23 @@ impl OutputCheck {
     }
 }
 
-/// Sums of the elements of an output with random signs. The mean square of the differences between two outputs' sums
-/// estimates the squared distance between the outputs (Alon, Matias and Szegedy, "The space complexity of approximating
-/// the frequency moments", 1999).
+/// Sums over the elements x of an output with random signs, of x / (|x| + s) for two scales s. The mean square of the
+/// differences between two outputs' sums estimates the squared distance between the outputs (Alon, Matias and Szegedy, "The
+/// space complexity of approximating the frequency moments", 1999).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OutputSketch {
     /// The output's type and shape: `f32 4x8`.
     #[serde(rename = "type")]
     pub shape: String,
-    /// Number of elements that are NaN, infinite or a mask, which count as zero in the sums.
-    pub non_finite: u64,
-    pub sums: Vec<Number>,
+    /// SHA-256 over the elements.
+    pub sha256: String,
+    /// Numbers of elements that are NaN, infinite, and minus infinite.
+    pub not_finite: [u64; 3],
+    /// The scales are two to the power of this and of the next number, next to the typical magnitude of the elements.
+    pub exponent: i32,
+    /// The sums for each scale.
+    pub sums: [Vec<Number>; 2],
     /// The distance (Euclidean norm) of an output that differs from this one by as much as the tolerance allows.
     pub allowed: Number,
 }
@@ -139,7 +144,7 @@ pub struct Verification {
     pub model_changed: bool,
     /// The reason why there is no fp64 reference, if one was tried.
     pub no_fp64: Option<String>,
-    /// Only if there is no reference and no other side to compare the outputs with.
+    /// Only if there is no reference.
     pub sketches: Option<OutputSketches>,
 }
 

@@ -3,51 +3,62 @@
 //! Each sum of a sketch adds the elements with independent random signs. The square of the difference between two outputs'
 //! sums then has the squared Euclidean distance of the outputs as its expected value.
 
-use crate::model::{Number, OutputCheck, OutputSketch, VerifyCode, significant};
+use crate::model::{Number, OutputCheck, OutputSketch, VerifyCode, counted, significant};
 
 use super::check::tolerance_of;
 use super::{NumericsTolerance, Tensor, typical_magnitude};
 
-/// Number of sums of a sketch.
+/// Number of sums for a scale.
 const SUMS: usize = 16;
-
-/// Size from which an element is a mask: sums with it would lose the digits of all others.
-const MASK: f64 = 1e30;
 
 /// Factor by which the estimated squared distance of outputs that agree may exceed the allowed one. A mean of 16 squares of
 /// standard normal variables exceeds 4.5 once in 2·10⁸ cases.
 const BEYOND_CHANCE: f64 = 4.5;
 
-/// Share of the sum of all sizes up to which the order of an addition in double precision changes a sum.
-const ROUNDING: f64 = 1e-13;
-
 impl OutputSketch {
+    /// Summarizes an output. Each element counts as x / (|x| + s), so that large elements, such as masks, don't hide the others.
+    /// A scale of its own would hide a wrong factor of the whole output, so it is one of few fixed ones.
     pub fn new(output: &Tensor, tolerances: &[NumericsTolerance]) -> Self {
         let tolerance = tolerance_of(output.dtype(), tolerances);
         let values = output.to_f64();
         let magnitude = typical_magnitude(&values);
-        let is_counted = |value: &f64| value.abs() < MASK;
-        let mut sums = [0.0; SUMS];
-        let (mut of_elements, mut of_scale, mut sizes) = (0.0, 0.0, 0.0);
-        for (at, value) in values.iter().enumerate().filter(|(_, value)| is_counted(value)) {
+        let exponent = if magnitude > 0.0 { magnitude.log2().floor() as i32 } else { 0 };
+        let scales = [exponent, exponent + 1].map(|power| f64::from(power).exp2());
+        let mut sums = [[0.0; SUMS]; 2];
+        let (mut of_elements, mut finite) = (0.0, 0.0);
+        for (at, value) in values.iter().enumerate() {
             let signs = signs(at as u64);
-            for (bit, sum) in sums.iter_mut().enumerate() {
-                *sum += if signs >> bit & 1 == 0 { *value } else { -value };
+            for (scale, sums) in scales.iter().zip(&mut sums) {
+                let bounded = match value {
+                    value if value.is_nan() => 0.0,
+                    value if value.is_infinite() => value.signum(),
+                    value => value / (value.abs() + scale),
+                };
+                for (bit, sum) in sums.iter_mut().enumerate() {
+                    *sum += if signs >> bit & 1 == 0 { bounded } else { -bounded };
+                }
             }
-            let size = value.abs();
-            sizes += size;
-            of_elements += (tolerance.atol + tolerance.rtol * size + tolerance.stol * magnitude).powi(2);
-            of_scale += (size + magnitude).powi(2);
+            if value.is_finite() {
+                let size = value.abs();
+                let allowed = tolerance.atol + tolerance.rtol * size + tolerance.stol * magnitude;
+                of_elements += (allowed / (size + scales[0])).powi(2);
+                finite += 1.0;
+            }
         }
-        // The bound of the normalized error is the smaller one for types that have rounding.
-        let allowed = of_elements.sqrt().min(tolerance.max_error * of_scale.sqrt());
-        let exact = values.iter().all(|value| value.fract() == 0.0);
-        let rounding = if exact { 0.0 } else { ROUNDING * sizes };
+        // The error of an output is normalized by |x| + m, and the smaller scale is more than half of m.
+        let of_output = 2.0 * tolerance.max_error * f64::sqrt(finite);
+        let count = |is: fn(&f64) -> bool| values.iter().filter(|value| is(value)).count() as u64;
         Self {
             shape: output.describe(),
-            non_finite: values.iter().filter(|value| !is_counted(value)).count() as u64,
-            sums: sums.into_iter().map(Number).collect(),
-            allowed: Number(allowed + rounding),
+            sha256: output.sha256(),
+            not_finite: [
+                count(|value| value.is_nan()),
+                count(|value| *value == f64::INFINITY),
+                count(|value| *value == f64::NEG_INFINITY),
+            ],
+            exponent,
+            sums: sums.map(|sums| sums.into_iter().map(Number).collect()),
+            allowed: Number(of_elements.sqrt().min(of_output)),
         }
     }
 
@@ -56,20 +67,32 @@ impl OutputSketch {
         if self.shape != other.shape {
             return Some(format!("{}, but the stored one is {}", other.shape, self.shape));
         }
-        if self.non_finite != other.non_finite {
-            let [stored, found] = [self, other].map(|sketch| sketch.non_finite);
-            return Some(format!("{} not finite, but {stored} of the stored one", are(found)));
+        if self.sha256 == other.sha256 {
+            return None;
         }
-        let allowed = self.allowed.0;
-        let pairs = self.sums.iter().zip(&other.sums);
-        let squares: f64 = pairs.map(|(one, two)| (one.0 - two.0).powi(2)).sum();
+        if self.not_finite != other.not_finite {
+            let [stored, found] = [self, other].map(|sketch| sketch.not_finite.iter().sum::<u64>());
+            let found = counted(usize::try_from(found).unwrap_or(usize::MAX), "element");
+            return Some(format!("{found} not finite, {stored} or others in the stored one"));
+        }
+        let sums = match other.exponent.checked_sub(self.exponent) {
+            Some(0) => Some((&self.sums[0], &other.sums[0])),
+            Some(1) => Some((&self.sums[1], &other.sums[0])),
+            Some(-1) => Some((&self.sums[0], &other.sums[1])),
+            _ => None,
+        };
+        let Some((stored, found)) = sums.filter(|(one, two)| one.len() == SUMS && two.len() == SUMS) else {
+            return Some(
+                "its typical magnitude is less than half or more than twice that of the stored one"
+                    .to_owned(),
+            );
+        };
+        let squares: f64 = stored.iter().zip(found).map(|(one, two)| (one.0 - two.0).powi(2)).sum();
         let distance = (squares / SUMS as f64).sqrt();
-        let is_same = self.sums.len() == SUMS
-            && other.sums.len() == SUMS
-            && distance.is_finite()
-            && distance <= BEYOND_CHANCE.sqrt() * allowed;
+        let allowed = self.allowed.0;
+        let is_same = allowed > 0.0 && distance.is_finite() && distance <= BEYOND_CHANCE.sqrt() * allowed;
         (!is_same).then(|| match distance / allowed {
-            times if times.is_finite() => {
+            times if times.is_finite() && times > 1.0 => {
                 format!(
                     "about {} times as far from the stored one as the tolerance allows",
                     significant(times, 2)
@@ -93,10 +116,6 @@ pub fn against_sketches(head: &[OutputSketch], base: &[OutputSketch]) -> Vec<Out
         checks.push(check(checks.len(), Some(why)));
     }
     checks
-}
-
-fn are(count: u64) -> String {
-    if count == 1 { "1 element is".to_owned() } else { format!("{count} elements are") }
 }
 
 /// Returns 64 random bits for a position, by one step of SplitMix64 (Steele, Lea and Flood, 2014).
@@ -123,19 +142,18 @@ mod tests {
         for count in [1, 7, 1000, 100_000] {
             let values = normal(3, count);
             let noise = normal(4, count);
-            let with_error = |size: f32| {
-                f32s(
-                    &[count],
-                    &values.iter().zip(&noise).map(|(value, noise)| value + size * noise).collect::<Vec<_>>(),
-                )
+            let changed = |change: &dyn Fn(f32, f32) -> f32| {
+                let pairs = values.iter().zip(&noise);
+                f32s(&[count], &pairs.map(|(value, noise)| change(*value, *noise)).collect::<Vec<_>>())
             };
             let stored = f32s(&[count], &values);
-            assert!(agree(&stored, &stored) && agree(&stored, &with_error(2e-6)), "{count}");
-            assert!(!agree(&stored, &with_error(1e-3)), "{count}");
-            assert!(!agree(
-                &stored,
-                &f32s(&[count], &values.iter().map(|value| value * 1.001).collect::<Vec<_>>())
-            ));
+            assert!(
+                agree(&stored, &stored) && agree(&stored, &changed(&|value, noise| value + 2e-6 * noise))
+            );
+            assert!(!agree(&stored, &changed(&|value, noise| value + 1e-2 * noise)), "{count}");
+            for factor in [0.3, 0.5, 0.99, 1.01, 1.2, 2.0, 3.0, -1.0] {
+                assert!(!agree(&stored, &changed(&|value, _| value * factor)), "{count} {factor}");
+            }
             if count > 1 {
                 let reversed: Vec<f32> = values.iter().rev().copied().collect();
                 assert!(!agree(&stored, &f32s(&[count], &reversed)), "{count}");
@@ -144,23 +162,57 @@ mod tests {
     }
 
     #[test]
-    fn integers_shapes_and_values_that_are_not_finite_must_be_equal() {
-        let ints = |values: &[i32]| {
-            let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-            Tensor::from_raw(DType::I32, vec![values.len()], &bytes).unwrap()
+    fn masks_and_large_elements_do_not_hide_the_others() {
+        let values = normal(5, 4096);
+        for mask in [-1e4, -65504.0, -1e9, f32::MIN, f32::NEG_INFINITY] {
+            let masked = |values: &[f32], factor: f32| {
+                let element = |(at, value): (usize, &f32)| if at % 2 == 0 { mask } else { factor * value };
+                f32s(&[64, 64], &values.iter().enumerate().map(element).collect::<Vec<_>>())
+            };
+            let stored = masked(&values, 1.0);
+            assert!(agree(&stored, &masked(&values, 1.000_001)), "{mask}");
+            for wrong in [masked(&values, 1.2), masked(&values, 0.0), masked(&normal(6, 4096), 1.0)] {
+                assert!(!agree(&stored, &wrong), "{mask}");
+            }
+        }
+        // A few elements exceed the others by far (a lognormal distribution).
+        let heavy: Vec<f64> =
+            normal(7, 4096).into_iter().map(|value| (3.0 * f64::from(value)).exp()).collect();
+        let rounded = |size: f64| -> Vec<f64> {
+            heavy
+                .iter()
+                .zip(normal(8, 4096))
+                .map(|(value, noise)| value * (1.0 + size * f64::from(noise)))
+                .collect()
         };
-        assert!(agree(&ints(&[1, 2, 3]), &ints(&[1, 2, 3])));
-        assert!(!agree(&ints(&[1, 2, 3]), &ints(&[1, 2, 4])));
-        assert!(!agree(&f64s(&[2, 2], &[1.0; 4]), &f64s(&[4], &[1.0; 4])));
-        assert!(!agree(&f64s(&[2], &[1.0, 2.0]), &f64s(&[2], &[1.0, f64::NAN])));
-        assert!(agree(&f64s(&[2], &[-1e38, 2.0]), &f64s(&[2], &[f64::NEG_INFINITY, 2.0])));
+        let f32s =
+            |values: &[f64]| f32s(&[4096], &values.iter().map(|value| *value as f32).collect::<Vec<_>>());
+        assert!(agree(&f32s(&heavy), &f32s(&rounded(1e-5))));
+        assert!(!agree(&f32s(&heavy), &f32s(&rounded(1e-2))));
     }
 
     #[test]
-    fn a_sketch_without_sums_agrees_with_nothing() {
+    fn integers_shapes_and_values_that_are_not_finite_must_be_equal() {
+        let ints = |values: &[i64]| {
+            let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+            Tensor::from_raw(DType::I64, vec![values.len()], &bytes).unwrap()
+        };
+        let large = 1 << 60;
+        assert!(agree(&ints(&[1, 2, large]), &ints(&[1, 2, large])));
+        assert!(!agree(&ints(&[1, 2, 3]), &ints(&[1, 2, 4])));
+        assert!(!agree(&ints(&[1, 2, large]), &ints(&[1, 2, large + 1])));
+        assert!(!agree(&f64s(&[2, 2], &[1.0; 4]), &f64s(&[4], &[1.0; 4])));
+        let [nan, inf, finite] = [f64::NAN, f64::NEG_INFINITY, -1e38].map(|first| f64s(&[2], &[first, 2.0]));
+        for (one, two) in [(&nan, &inf), (&inf, &finite), (&finite, &nan)] {
+            assert!(agree(one, one) && !agree(one, two) && !agree(two, one));
+        }
+    }
+
+    #[test]
+    fn a_sketch_without_sums_agrees_with_no_other() {
         let whole = OutputSketch::new(&f64s(&[1], &[1.0]), &[]);
-        let empty = OutputSketch { sums: Vec::new(), ..whole.clone() };
-        for (base, head) in [(&whole, &empty), (&empty, &whole), (&empty, &empty)] {
+        let empty = OutputSketch { sums: [Vec::new(), Vec::new()], sha256: "f".repeat(64), ..whole.clone() };
+        for (base, head) in [(&whole, &empty), (&empty, &whole)] {
             let checks = against_sketches(std::slice::from_ref(head), std::slice::from_ref(base));
             assert_eq!(checks[0].code, VerifyCode::Fail);
         }

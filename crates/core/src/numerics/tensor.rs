@@ -2,6 +2,8 @@
 
 use half::{bf16, f16};
 
+use crate::model::digest_of;
+
 /// Element types that an output can have, widest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[derive(strum::Display, strum::EnumString, strum::IntoStaticStr, strum::VariantArray, strum::VariantNames)]
@@ -153,6 +155,11 @@ impl Tensor {
     }
 
     /// Returns whether both tensors have the same type, shape and elements, none of which is finite.
+    /// Returns the SHA-256 of the elements in hexadecimal.
+    pub(super) fn sha256(&self) -> String {
+        by_type!(any & self.data, values => digest_of([values.iter().flat_map(|value| value.bytes()).collect::<Vec<u8>>()]))
+    }
+
     pub(super) fn is_same_without_finite(&self, other: &Self) -> bool {
         let is_same =
             |(one, two): (&f64, &f64)| !one.is_finite() && (one == two || one.is_nan() && two.is_nan());
@@ -242,6 +249,9 @@ pub(super) fn decode(dtype: DType, bytes: &[u8]) -> Data {
 pub(super) trait Element: Copy {
     fn value(self) -> f64;
 
+    /// Returns bytes that are equal for equal elements only.
+    fn bytes(self) -> [u8; 8];
+
     /// Returns |a − b|, without the rounding that large integers would suffer as `f64`.
     fn distance(self, other: Self) -> f64;
 
@@ -254,6 +264,10 @@ macro_rules! floats {
         impl Element for $float {
             fn value(self) -> f64 {
                 f64::from(self)
+            }
+
+            fn bytes(self) -> [u8; 8] {
+                self.value().to_le_bytes()
             }
 
             fn distance(self, other: Self) -> f64 {
@@ -286,6 +300,10 @@ macro_rules! integers {
         impl Element for $integer {
             fn value(self) -> f64 {
                 self as f64
+            }
+
+            fn bytes(self) -> [u8; 8] {
+                (self as i64).to_le_bytes()
             }
 
             fn distance(self, other: Self) -> f64 {

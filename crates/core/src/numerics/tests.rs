@@ -477,3 +477,17 @@ proptest! {
         prop_assert!(d.mismatched <= 1);
     }
 }
+
+#[test]
+fn an_fp64_reference_of_another_program_excuses_nothing() {
+    let (right, other) = (reference(), normal(11, SIDE * SIDE));
+    let wide =
+        |values: &[f32]| f64s(&[SIDE, SIDE], &values.iter().map(|x| f64::from(*x)).collect::<Vec<_>>());
+    let wrong = normal(12, SIDE * SIDE);
+    let shape = [SIDE, SIDE];
+    let check = |exact: &[f32]| {
+        let [output, reference] = [&wrong, &right].map(|values| f32s(&shape, values));
+        check(0, &output, &reference, Some(&wide(exact)), &NumericsTolerance::defaults()).code
+    };
+    assert_eq!([check(&right), check(&other)], [VerifyCode::Fail; 2]);
+}

@@ -199,7 +199,7 @@ def _eager(torch, model, inputs) -> tuple:
     # What only the first call makes, such as a table of positions, is a constant of the export.
     before = kept.tensors(torch, model)
     second = _run(model, inputs)
-    return model, first, _unlike(first, second), kept.replaced(before, kept.tensors(torch, model))
+    return model, first, _unlike(first, second), kept.changed(before, kept.tensors(torch, model))
 
 
 def _same(a, b):

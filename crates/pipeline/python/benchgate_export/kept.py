@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import collections
 import sys
+import types
 
 from .source import stays
 
@@ -25,19 +27,18 @@ def tensors(torch, model) -> dict:
         seen.add(id(value))
         if isinstance(value, dict):
             items = list(value.values())
-        elif isinstance(value, (list, tuple, set)):
+        elif isinstance(value, (list, tuple, set, frozenset, collections.deque)):
             items = list(value)
         else:
-            items = list(vars(value).values()) if hasattr(value, "__dict__") and not callable(value) else []
+            items = [] if callable(value) else list(_attributes(value).values())
         for item in items:
             walk(name, item, depth + 1)
 
     def attributes(prefix: str, values: dict) -> None:
         for name, value in list(values.items()):
-            # Parameters can't be replaced by a call.
-            if name == "_buffers":
+            if name in ("_buffers", "_parameters"):
                 attributes(prefix, value)
-            elif not name.startswith("__") and name not in ("_parameters", "_modules") and not hasattr(value, "__spec__"):
+            elif not name.startswith("__") and name != "_modules" and not isinstance(value, types.ModuleType):
                 walk(prefix + name, value, 0)
 
     for path, module in model.named_modules():
@@ -46,11 +47,19 @@ def tensors(torch, model) -> dict:
             if not kind.__module__.startswith("torch."):
                 attributes(f"{kind.__name__}.", vars(kind))
     for name, module in list(sys.modules.items()):
-        if not stays(name, module) and hasattr(module, "__dict__"):
+        if isinstance(module, types.ModuleType) and not stays(name, module):
             attributes("", vars(module))
     return found
 
 
-def replaced(before: dict, after: dict) -> list[str]:
+def _attributes(value) -> dict:
+    try:
+        # An object's own __getattr__ may raise anything.
+        return object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return {}
+
+
+def changed(before: dict, after: dict) -> list[str]:
     """The names whose tensors are others than before."""
     return sorted(name for name, values in after.items() if [id(t) for t in values] != [id(t) for t in before.get(name, [])])

@@ -28,6 +28,24 @@ FIXED = {"COLUMNS": "80", "LINES": "24", "LANGUAGE": "C", "LC_ALL": "C.UTF-8", "
 KERNEL = ("/proc/", "/sys/", "/dev/")
 
 
+_stat = os.stat
+
+
+def _exists(path: str) -> bool:
+    try:
+        _stat(path)
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _is_folder(path: str) -> bool:
+    try:
+        return stat.S_ISDIR(_stat(path).st_mode)
+    except (OSError, ValueError):
+        return False
+
+
 def _prefixes(*folders: str) -> tuple[str, ...]:
     both = {os.path.abspath(folder) for folder in folders} | {os.path.realpath(folder) for folder in folders}
     return tuple(sorted(folder + os.sep for folder in both))
@@ -51,6 +69,7 @@ class Trace:
 
     def __init__(self, own: tuple[str, ...] = ()):
         self.files: set[str] = set()
+        self.absent: set[str] = set()
         self.folders: set[str] = set()
         self.opaque: str | None = None
         self._own = tuple(os.path.abspath(folder) + os.sep for folder in own)
@@ -72,12 +91,18 @@ class Trace:
             return None
         return path
 
+    def note(self, path: str) -> None:
+        """Notes a file that is about to be read, or looked for. What does not exist yet may be made by the model itself."""
+        if path not in self.files and not _exists(path):
+            self.absent.add(path)
+        self.files.add(path)
+
     def hear(self, event: str, arguments: tuple) -> None:
         if event == "open":
             path, mode, flags = arguments
             writes_only = isinstance(flags, int) and flags & os.O_ACCMODE == os.O_WRONLY and not flags & os.O_APPEND
             if not writes_only and (found := self._path(path)):
-                self.files.add(found)
+                self.note(found)
         elif event in ("os.listdir", "os.scandir"):
             if found := self._path("." if arguments[0] is None else arguments[0]):
                 self.folders.add(found)
@@ -85,12 +110,12 @@ class Trace:
             # Python's own files are opened; a library of native code is loaded.
             name = arguments[1] if event == "import" else arguments[0]
             if isinstance(name, str) and os.sep in name and (found := self._path(name)):
-                self.files.add(found)
+                self.note(found)
         elif event in OPAQUE and _is_of_the_model():
             self.opaque = self.opaque or OPAQUE[event]
 
     def answer(self) -> dict:
-        return {"read": sorted(self.files), "listed": sorted(self.folders), "opaque": self.opaque}
+        return {"read": sorted(self.files), "absent": sorted(self.absent), "listed": sorted(self.folders), "opaque": self.opaque}
 
 
 def _is_of_the_model() -> bool:
@@ -134,22 +159,19 @@ def _hook(event: str, arguments: tuple) -> None:
         trace.opaque = trace.opaque or f"can't be followed: {type(e).__name__}: {e}"
 
 
-def _look(usual):
-    """os.stat or os.access, which notes a file for whose existence the model looks without opening it."""
-    state = os.stat
+class _Look:
+    """os.stat or os.access, which notes a file for whose existence the model looks without opening it. No function, which would
+    be a method where a class has it as an attribute."""
 
-    def look(path, *arguments, **options):
-        trace = _current
-        if trace is not None and _is_of_the_model() and (found := trace._path(path)):
-            try:
-                is_folder = stat.S_ISDIR(state(found).st_mode)
-            except (OSError, ValueError):
-                is_folder = False
-            if not is_folder:
-                trace.files.add(found)
-        return usual(path, *arguments, **options)
+    def __init__(self, usual):
+        self._usual = usual
 
-    return look
+    def __call__(self, path, *arguments, **options):
+        if _current is not None and options.get("dir_fd") is None and _is_of_the_model():
+            found = _current._path(path)
+            if found and not _is_folder(found):
+                _current.note(found)
+        return self._usual(path, *arguments, **options)
 
 
 def _source_only(usual):
@@ -170,7 +192,13 @@ def begin(own: tuple[str, ...] = ()) -> Trace:
     if not _installed:
         sys.addaudithook(_hook)
         os.environ.__class__ = _Environ
-        os.access, os.stat = _look(os.access), _look(os.stat)
+        for name in ("access", "stat"):
+            usual = getattr(os, name)
+            look = _Look(usual)
+            for supported in (os.supports_dir_fd, os.supports_effective_ids, os.supports_fd, os.supports_follow_symlinks):
+                if usual in supported:
+                    supported.add(look)
+            setattr(os, name, look)
         loaders = importlib._bootstrap_external
         loaders.cache_from_source = _source_only(loaders.cache_from_source)
         _installed = True

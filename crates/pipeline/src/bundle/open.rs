@@ -217,6 +217,7 @@ impl OpenBundle {
             report: ended(Stage::Export, StageStatus::Skipped, 0.0),
             lowering: module.lowering.clone(),
             read: Vec::new(),
+            absent: Vec::new(),
             damaged: None,
         }
     }

@@ -42,7 +42,7 @@ use super::trace::clean;
 pub(super) use build::built;
 pub(super) use comparison::{compare_outputs, observe};
 use filter::EVERYTHING;
-pub(super) use leftovers::{GuardedFiles, GuardedFolders, LONGEST_NAME, compiled_from};
+pub(super) use leftovers::{GuardedFiles, GuardedFolders, LONGEST_NAME};
 use observed::observed_process;
 pub(super) use others_sources::holds_tools;
 use outputs::{KeptOutputs, NamedFiles};
