@@ -7,11 +7,11 @@ use std::path::Path;
 
 use crate::gate::{Policy, SequentialPolicy};
 use crate::ingest::{self, ExportFormat, FileContent, Format, Joiner, MOST_BENCHMARKS};
-use crate::model::{Benchmark, BenchmarkName, Lint, LintCode, Run, SideName, counted};
+use crate::model::{Benchmark, BenchmarkName, Lint, Run, SideName, counted};
 use crate::record::{BisectionFile, RunFile, RunSchema};
 
 use super::numbered::{self, Numbered};
-use super::{CliError, guesses, paths, reading};
+use super::{CliError, beside, guesses, paths, reading};
 
 /// The name that stands for stdin.
 const STDIN: &str = "-";
@@ -187,7 +187,7 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<LoadedRun, 
     }
     for path in &unknown {
         let bytes = read_contents(path)?;
-        run.lints.extend(said_beside(path, &bytes, &paths));
+        run.lints.extend(beside::said(path, &bytes, &paths));
         if families.contains(path)
             || reading::may_be_result(Path::new(path), ingest::content(&bytes), &extensions)
         {
@@ -195,18 +195,8 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<LoadedRun, 
         }
     }
     // A pattern for the results leaves out what lies next to them.
-    for path in inputs.iter().filter(|input| input.folder.is_none()).flat_map(|it| beside(&it.path)) {
-        let is_small =
-            fs::metadata(&path).is_ok_and(|found| found.is_file() && found.len() <= LARGEST_BESIDE);
-        // A program can have the name of its result, and nobody named this file.
-        if !paths.contains(path.as_str())
-            && is_small
-            && let Ok(bytes) = fs::read(&path)
-            && !bytes.contains(&0)
-        {
-            run.lints.extend(said_beside(&path, &bytes, &paths));
-        }
-    }
+    let named = inputs.iter().filter(|input| input.folder.is_none()).map(|input| input.path.as_str());
+    run.lints.extend(named.flat_map(|result| beside::of_result(result, &paths)));
     run.lints.sort_by(|one, two| one.detail.cmp(&two.detail));
     run.lints.dedup();
     let is_empty = |path: &str| fs::metadata(path).is_ok_and(|found| found.len() == 0);
@@ -223,31 +213,6 @@ pub fn load_side(inputs: &[Input], format: Option<Format>) -> Result<LoadedRun, 
         });
     }
     Ok(LoadedRun { run, files, notes, recorded: None })
-}
-
-/// Size limit for a file that lies next to a result and that was not named.
-const LARGEST_BESIDE: u64 = 64 << 20;
-
-/// The names of files that can say how the run of a result ended.
-fn beside(result: &str) -> Vec<String> {
-    const ENDINGS: [&str; 9] = ["log", "err", "out", "stderr", "stdout", "failed", "rc", "exit", "xml"];
-    let stem = Path::new(result).with_extension("");
-    let stems = [Path::new(result), &stem].map(|path| path.display().to_string());
-    let names = stems.iter().flat_map(|stem| ENDINGS.iter().map(move |ending| format!("{stem}.{ending}")));
-    names.filter(|name| name != result).collect()
-}
-
-/// What a file that is no result says about the runs of the results.
-fn said_beside(path: &str, bytes: &[u8], results: &HashSet<&str>) -> Vec<Lint> {
-    let text = String::from_utf8_lossy(bytes);
-    if numbered::marks_failure_of_result(path, results) {
-        let name = Path::new(path).file_name().unwrap_or_default().display();
-        return vec![Lint::new(LintCode::ReportedProblem, format!("`{name}` marks a run as failed"))];
-    }
-    if numbered::is_log(path) || numbered::is_text_of_result(path, results) {
-        return ingest::logged_problems(&text);
-    }
-    ingest::beside(path, &text)
 }
 
 /// The files of one session. Most formats have one file per session; criterion has one per benchmark.

@@ -14,6 +14,7 @@ mod alert;
 mod baseline;
 mod baseline_accept;
 mod baseline_show;
+mod beside;
 mod bisect;
 mod bundle_args;
 mod choices;
