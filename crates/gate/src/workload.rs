@@ -51,12 +51,15 @@ pub fn lints(base: &Benchmark, head: &Benchmark, together: bool) -> Vec<Lint> {
             changes {of_base})"
         ));
     }
-    if base.left_out != head.left_out {
+    // Older sessions don't state it.
+    let are_known = together || [base, head].iter().all(|side| side.left_out.is_some());
+    let left_out = [base, head].map(|side| side.left_out.as_deref().unwrap_or_default());
+    if are_known && left_out[0] != left_out[1] {
         let shown = |names: &[String]| match names {
             [] => "nothing".to_owned(),
             _ => format!("`{}`", excerpt(&names.join(", "), 80)),
         };
-        let [of_base, of_head] = [base, head].map(|side| shown(&side.left_out));
+        let [of_base, of_head] = left_out.map(shown);
         differing.push(format!(
             "a model whose calls store {of_head} outside of the results (base's store {of_base})"
         ));

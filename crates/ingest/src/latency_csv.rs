@@ -151,8 +151,16 @@ impl LatencyColumns {
             };
             let fine = values.iter().filter(is_fine).count();
             let different = values.iter().collect::<BTreeSet<_>>().len();
-            let is_measured =
-                values.iter().all(is_number) && 2 * fine > values.len() && 2 * different > values.len();
+            let mut sorted: Vec<f64> = values.iter().filter_map(|value| value.parse().ok()).collect();
+            sorted.sort_by(f64::total_cmp);
+            sorted.dedup();
+            let steps: Vec<f64> = sorted.windows(2).map(|pair| pair[1] - pair[0]).collect();
+            // A sweep has equal steps.
+            let is_sweep = steps.len() > 1 && steps.iter().all(|step| (step / steps[0] - 1.0).abs() < 1e-6);
+            let is_measured = !is_sweep
+                && values.iter().all(is_number)
+                && 2 * fine > values.len()
+                && 2 * different > values.len();
             !(is_time(name) && is_measured)
         });
     }

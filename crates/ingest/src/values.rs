@@ -89,7 +89,8 @@ pub(super) fn input(words: &[&str], value: &str) -> Option<String> {
     let is_input = any(PLACES) && any(INPUTS) && !any(WRITTEN) || is_bare_file;
     // Folders of runs and sides have numbers, dates or names of their own.
     let lower = stem.to_lowercase();
-    let is_of_run = is_identity(stem)
+    let is_of_run = ending.is_empty() && stem.ends_with(|c: char| c.is_ascii_digit())
+        || is_identity(stem)
         || number(stem).is_some()
         || benchgate_core::model::words(&lower).iter().any(|word| is_in(SIDES, word));
     (is_input && !name.is_empty() && !name.starts_with("tmp") && !is_of_run).then(|| plain(name))

@@ -410,7 +410,7 @@ async fn workload(
         reference_sha256,
         reference64_sha256,
         changed_inputs: Vec::new(),
-        left_out: source.left_out.clone(),
+        left_out: Some(source.left_out.clone()),
     })
 }
 

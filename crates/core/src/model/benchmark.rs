@@ -141,9 +141,9 @@ pub struct Workload {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed_inputs: Vec<u32>,
     /// Names of the tensors that each call of a PyTorch model leaves in attributes or global variables. The exported
-    /// function does not compute them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub left_out: Vec<String>,
+    /// function does not compute them. Absent for other models, and in old files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<Vec<String>>,
 }
 
 /// A model × target × function, as measured on one side.

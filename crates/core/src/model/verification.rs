@@ -110,12 +110,13 @@ pub struct OutputSketch {
     pub sha256: String,
     /// Numbers of elements that are NaN, infinite, and minus infinite.
     pub not_finite: [u64; 3],
-    /// The scales are two to the power of this and of the next number, next to the typical magnitude of the elements.
+    /// The scales are two to the power of this and of the next number, next to the size of most elements.
     pub exponent: i32,
     /// The sums for each scale.
     pub sums: [Vec<Number>; 2],
-    /// The distance (Euclidean norm) of an output that differs from this one by as much as the tolerance allows.
-    pub allowed: Number,
+    /// For each scale, the distance (Euclidean norm) of an output whose elements all differ from this one's by as much as the
+    /// tolerance allows.
+    pub allowed: [Number; 2],
 }
 
 /// The outputs of a benchmark without a reference, for a comparison with those of another session.

@@ -154,12 +154,12 @@ impl Tensor {
         by_type!(any &self.data, values => values.iter().map(|value| value.value()).collect())
     }
 
-    /// Returns whether both tensors have the same type, shape and elements, none of which is finite.
     /// Returns the SHA-256 of the elements in hexadecimal.
     pub(super) fn sha256(&self) -> String {
         by_type!(any & self.data, values => digest_of([values.iter().flat_map(|value| value.bytes()).collect::<Vec<u8>>()]))
     }
 
+    /// Returns whether both tensors have the same type, shape and elements, none of which is finite.
     pub(super) fn is_same_without_finite(&self, other: &Self) -> bool {
         let is_same =
             |(one, two): (&f64, &f64)| !one.is_finite() && (one == two || one.is_nan() && two.is_nan());

@@ -29,6 +29,8 @@ KERNEL = ("/proc/", "/sys/", "/dev/")
 
 
 _stat = os.stat
+# Files that models of this interpreter made, which did not exist before.
+_made: set[str] = set()
 
 
 def _exists(path: str) -> bool:
@@ -93,7 +95,7 @@ class Trace:
 
     def note(self, path: str) -> None:
         """Notes a file that is about to be read, or looked for. What does not exist yet may be made by the model itself."""
-        if path not in self.files and not _exists(path):
+        if path not in self.files and (path in _made or not _exists(path)):
             self.absent.add(path)
         self.files.add(path)
 
@@ -101,8 +103,15 @@ class Trace:
         if event == "open":
             path, mode, flags = arguments
             writes_only = isinstance(flags, int) and flags & os.O_ACCMODE == os.O_WRONLY and not flags & os.O_APPEND
-            if not writes_only and (found := self._path(path)):
+            found = self._path(path)
+            if found and writes_only and found not in self.files and not _exists(found):
+                _made.add(found)
+            elif found and not writes_only:
                 self.note(found)
+        elif event == "os.rename":
+            found = self._path(arguments[1])
+            if found and found not in self.files and not _exists(found):
+                _made.add(found)
         elif event in ("os.listdir", "os.scandir"):
             if found := self._path("." if arguments[0] is None else arguments[0]):
                 self.folders.add(found)
