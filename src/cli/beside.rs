@@ -35,7 +35,7 @@ fn names(result: &str) -> Vec<String> {
     names.filter(|name| name != result).collect()
 }
 
-/// What a file that is no result says about the runs of the results.
+/// Returns the findings about the runs of the results that a file which is none of them states.
 pub fn said(path: &str, bytes: &[u8], results: &HashSet<&str>) -> Vec<Lint> {
     let text = String::from_utf8_lossy(bytes);
     if numbered::marks_failure_of_result(path, results) {

@@ -8,6 +8,7 @@ use crate::harness::Outcome;
 
 use super::double::{Double, Fault, TOKEN};
 use super::publish::{BASE, MERGE, Measured, proposed, reported};
+use super::red::Red;
 
 const HEAD: &str = "0123456789abcdef0123456789abcdef01234567";
 
@@ -185,4 +186,27 @@ fn a_token_with_a_line_break_is_an_error_and_not_a_crash() {
     command.env("GITHUB_TOKEN", "ghs_first\nsecond");
     let outcome = published.measured.suite.world.finish(command).expect_code(22);
     assert!(!outcome.stderr.contains("ghs_"), "{}", outcome.stderr);
+}
+
+#[test]
+fn a_command_whose_wrong_output_is_left_out_is_never_green() {
+    let red = Red::of_wrong_command();
+    let mut forgeries = Vec::new();
+    let mut forge = |what: &str, change: &dyn Fn(&mut Vec<Value>)| {
+        let mut run = red.run.clone();
+        for benchmark in run["sides"][1]["benchmarks"].as_array_mut().unwrap() {
+            let verification = &mut benchmark["verification"];
+            *verification = json!({ "code": "PASS", "outputs": verification["outputs"] });
+            change(verification["outputs"].as_array_mut().unwrap());
+        }
+        forgeries.push((what.to_owned(), run));
+    };
+    forge("the code alone", &|_| {});
+    forge("one of two", &|outputs| drop(outputs.pop()));
+    forge("the first one twice", &|outputs| outputs[1] = outputs[0].clone());
+    forge("another number", &|outputs| {
+        outputs[1] = outputs[0].clone();
+        outputs[1]["index"] = json!(7);
+    });
+    assert_eq!(red.greens(&forgeries), [""; 0]);
 }

@@ -3,7 +3,7 @@
 //! Each sum of a sketch adds the elements with independent random signs. The square of the difference between two outputs'
 //! sums then has the squared Euclidean distance of the outputs as its expected value.
 
-use crate::model::{Number, OutputCheck, OutputSketch, VerifyCode, counted, significant};
+use crate::model::{Number, OutputCheck, OutputSketch, VerifyCode, significant};
 
 use super::check::tolerance_of;
 use super::{NumericsTolerance, Tensor, typical_magnitude};
@@ -47,7 +47,7 @@ impl OutputSketch {
                 // Zeros are rarely rounded, and many of them must not hide the other elements.
                 let share = if *value == 0.0 { OF_ZEROS } else { 1.0 };
                 for (at, scale) in scales.iter().enumerate() {
-                    // The derivative of x / (|x| + s)
+                    // The derivative of x / (|x| + s).
                     let slope = scale / (size + scale).powi(2);
                     of_elements[at] += (allowed * slope).powi(2);
                     of_output[at] += (share * (size + magnitude) * slope).powi(2);
@@ -82,9 +82,7 @@ impl OutputSketch {
             return None;
         }
         if self.not_finite != other.not_finite {
-            let [stored, found] = [self, other].map(|sketch| sketch.not_finite.iter().sum::<u64>());
-            let found = counted(usize::try_from(found).unwrap_or(usize::MAX), "element");
-            return Some(format!("{found} not finite, {stored} or others in the stored one"));
+            return Some("not as many of its elements are NaN or infinite as of the stored one".to_owned());
         }
         let scales = match other.exponent.checked_sub(self.exponent) {
             Some(0) => Some((0, 0)),
