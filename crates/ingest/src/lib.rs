@@ -5,6 +5,7 @@ mod asv;
 mod benchfmt;
 mod beside;
 mod build;
+mod build_log;
 mod cargo_bench;
 mod compile_benchmark;
 mod compiled_code;
@@ -36,6 +37,7 @@ use std::borrow::Cow;
 
 pub use beside::beside;
 pub use build::MOST_BENCHMARKS;
+pub use build_log::build_errors;
 pub use cargo_bench::{check_criterion, describe_criterion};
 pub use compiled_code::{CompiledCode, Executable, Unassembled, executables, unnumbered};
 pub use detect::{FileContent, content, detect, time_of_an_operation, unrecognised};

@@ -249,6 +249,55 @@ fn files_of_tools_in_the_working_tree_are_not_heads_code() {
 }
 
 #[test]
+fn a_head_whose_build_falls_back_to_an_older_program_is_never_green() {
+    // A compiler that refuses what contains `BROKEN`.
+    let compile = "if grep -q BROKEN bench.sh; then echo \"bench.sh:1:1: error: BROKEN\" >&2; false; \
+                   else cp bench.sh $1/bench; chmod +x $1/bench; fi";
+    let says_error = "head's `build` ended with success, but its log says";
+    let is_reported = |case: &str, change: &Change| {
+        let outcome = change.strictly();
+        assert!(says(&outcome, says_error), "{case}: {}", outcome.said());
+        assert_ne!(outcome.code, Some(0), "{case}");
+    };
+    let silent = compile.replace(" >&2", " > /dev/null");
+    let committed = "head's processes run `older.sh`, which base's commit contains too";
+    for (build, is_told) in [
+        (format!("{compile} || cp older.sh $1/bench"), true),
+        (format!("{silent} || cp older.sh $1/bench"), false),
+        (format!("{silent} || ln -s $PWD/older.sh $1/bench"), false),
+    ] {
+        let change = Change::empty();
+        change.0.write("build.sh", &build);
+        change.0.write("older.sh", format!("{}\n# an older one", super::suite_commands::script("rows")));
+        let older = change.0.work().join("older.sh");
+        std::fs::set_permissions(&older, std::fs::Permissions::from_mode(0o755)).unwrap();
+        change.begin("rows", &built_by_script());
+        is_accepted("unchanged", &change.strictly());
+        change.bench("rows; sleep 0.001");
+        is_accepted("a changed program", &change.strictly());
+        change.bench("BROKEN; rows");
+        if is_told {
+            is_reported(&build, &change);
+        }
+        is_refused(&build, &change.strictly(), committed);
+    }
+    // A wrapper that starts what the build made.
+    let change = Change::empty();
+    change.0.write("build.sh", "cp bench.sh $1/bench; chmod +x $1/bench");
+    change.0.write("wrap.sh", "sh \"$1\"");
+    let wrapper = change.0.work().join("wrap.sh");
+    std::fs::set_permissions(&wrapper, std::fs::Permissions::from_mode(0o755)).unwrap();
+    change.begin("rows", &built_by_script());
+    change.0.write("benchgate.toml", built_by_script().replace("\"sh {build}", "\"sh wrap.sh {build}"));
+    is_accepted("a wrapper", &change.strictly());
+    let change = Change::empty();
+    change.0.write("build.sh", format!("{compile} || true; [ -e $1/bench ] || cp bench.sh $1/bench"));
+    change.begin("rows # BROKEN", &built_by_script());
+    let outcome = change.strictly();
+    assert!(!says(&outcome, says_error), "base's build says it too: {}", outcome.said());
+}
+
+#[test]
 fn data_that_the_builds_made_differently_is_noted() {
     let config = CONFIG.replace(
         "\"cp bench.sh {build}/bench\"",

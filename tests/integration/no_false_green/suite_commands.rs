@@ -22,6 +22,11 @@ const SHORT: [&str; 6] =
 pub(super) const CONFIG: &str = "[suite]\nname = \"micro\"\n\n[[command]]\nname = \"micro\"\nbuild = \"cp bench.sh {build}/bench\"\n\
                       run = \"sh {build}/bench\"\ntimeout = \"2s\"\nwarmup = 0\n\n[measure]\ncompile-timeout = \"2s\"\n";
 
+/// A benchmark that does this.
+pub(super) fn script(body: &str) -> String {
+    format!("{ROWS}\n{body}\n")
+}
+
 /// A repository whose head is its working tree.
 pub(super) struct Change(pub(super) World);
 
@@ -46,7 +51,7 @@ impl Change {
     }
 
     pub(super) fn bench(&self, body: &str) {
-        self.0.write("bench.sh", format!("{ROWS}\n{body}\n"));
+        self.0.write("bench.sh", script(body));
     }
 
     fn configure(&self, from: &str, to: &str) {

@@ -131,6 +131,7 @@ def _inputs(np, onnx, model, request: Request) -> dict:
             if dimension.dim_param in sizes:
                 dimension.dim_value = sizes[dimension.dim_param]
     numbers = np.random.default_rng(request.seed)
+    rows = _rows_of_tables(graph)
     found = {}
     for index, value in enumerate(wanted):
         if not value.type.HasField("tensor_type"):
@@ -155,9 +156,36 @@ def _inputs(np, onnx, model, request: Request) -> dict:
                 how = f"set options = {{ {name} = 1 }}" if name.isidentifier() else "give `inputs`"
                 raise Failure("construct", "BAD_INPUTS", f"size {axis} of input {value.name} is open ({name or 'unnamed'}): {how}")
             shape.append(dimension.dim_value)
-        # Indices and flags: 0 and 1 are valid for almost all of them.
-        found[value.name] = (numbers.standard_normal(shape) if dtype.kind == "f" else numbers.integers(0, 2, shape)).astype(dtype)
+        # Flags and counts: 0 and 1 are valid for almost all of them.
+        largest = rows.get(value.name, 2)
+        found[value.name] = (numbers.standard_normal(shape) if dtype.kind == "f" else numbers.integers(0, largest, shape)).astype(dtype)
     return found
+
+
+# Operations whose output has the values of their first input.
+PASSED_ON = {"Cast", "Concat", "Expand", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Squeeze", "Tile", "Transpose", "Unsqueeze"}
+
+
+def _rows_of_tables(graph) -> dict[str, int]:
+    """For each input that selects rows of stored tables, such as token IDs, the number of rows of the smallest one: with 0 and 1
+    alone, an output would not depend on most of an embedding."""
+    shapes = {tensor.name: tensor.dims for tensor in graph.initializer}
+    for node in graph.node:
+        if node.op_type == "Constant":
+            shapes.update({node.output[0]: it.t.dims for it in node.attribute if it.name == "value"})
+    origins = {value.name: value.name for value in graph.input}
+    rows: dict[str, int] = {}
+    for node in graph.node:
+        if node.op_type == "Gather" and node.input[0] in shapes and node.input[1] in origins:
+            axis = next((it.i for it in node.attribute if it.name == "axis"), 0)
+            dims, selected = shapes[node.input[0]], origins[node.input[1]]
+            if -len(dims) <= axis < len(dims):
+                rows[selected] = min(dims[axis], rows.get(selected, dims[axis]))
+        elif node.op_type in ("Cast", "DequantizeLinear", "Identity") and node.input[0] in shapes:
+            shapes[node.output[0]] = shapes[node.input[0]]
+        elif node.op_type in PASSED_ON and node.input and node.input[0] in origins:
+            origins[node.output[0]] = origins[node.input[0]]
+    return rows
 
 
 def _sizes(wanted, given, options: dict) -> dict[str, int]:

@@ -19,7 +19,7 @@ import unittest.mock
 PACKAGE = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(PACKAGE))
 
-from benchgate_export import source, tensors, trace  # noqa: E402
+from benchgate_export import onnx_model, source, tensors, trace  # noqa: E402
 from benchgate_export.protocol import EXPORTERS, Failure, Request, Unsupported, answer, parse_request  # noqa: E402
 
 
@@ -381,6 +381,30 @@ class Loop(unittest.TestCase):
         self.assertEqual(done.returncode, -6)
         self.assertEqual(lines[-1], {"id": "abort", "status": "stage", "stage": "eager"})
         self.assertIn({"id": "abort", "status": "started"}, lines)
+
+
+class OnnxInputs(unittest.TestCase):
+    def test_token_ids_select_all_rows_of_the_smallest_table_that_they_select_from(self):
+        def node(op, inputs, output, **attributes):
+            given = [types.SimpleNamespace(name=name, i=value) for name, value in attributes.items()]
+            return types.SimpleNamespace(op_type=op, input=inputs, output=[output], attribute=given)
+
+        stored = {"words": [1000, 8], "kinds": [8, 3], "bytes": [500, 8]}
+        graph = types.SimpleNamespace(
+            initializer=[types.SimpleNamespace(name=name, dims=dims) for name, dims in stored.items()],
+            input=[types.SimpleNamespace(name=name) for name in ("ids", "kind", "mask", "flat")],
+            node=[
+                node("Cast", ["ids"], "ids64"),
+                node("Gather", ["words", "ids64"], "a"),
+                node("DequantizeLinear", ["bytes", "scale"], "wide"),
+                node("Reshape", ["ids64", "shape"], "row"),
+                node("Gather", ["wide", "row"], "b"),
+                node("Gather", ["kinds", "kind"], "c", axis=-1),
+                node("Mul", ["mask", "a"], "d"),
+                node("Gather", ["a", "flat"], "e"),
+            ],
+        )
+        self.assertEqual(onnx_model._rows_of_tables(graph), {"ids": 500, "kind": 3})
 
 
 if __name__ == "__main__":

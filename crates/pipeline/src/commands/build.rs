@@ -14,7 +14,7 @@ use super::super::host::Host;
 use super::super::plan::SideInput;
 use super::super::stage::StageFailure;
 use super::observed::observed_process;
-use super::{CommandRows, EVERYTHING, GuardedFolders, PreparedCommand};
+use super::{CommandRows, EVERYTHING, GuardedFolders, Line, PreparedCommand};
 
 /// Builds the commands of a side. `guarded` contains the folders of the sides that were built before; this
 /// side's are added.
@@ -85,6 +85,9 @@ impl PreparedCommand {
             });
         }
         self.build_files = files;
+        // A script can hide the exit status of a compiler.
+        let said = std::fs::read(&log).map_err(PipelineError::io("read", &log))?;
+        self.note_errors(Line::Build, &String::from_utf8_lossy(&said));
         Ok(None)
     }
 }

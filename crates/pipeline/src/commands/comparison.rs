@@ -16,7 +16,7 @@ use benchgate_core::record::RunFile;
 use super::built_from::BuiltFrom;
 use super::observed::{ObservedProcess, kept_state, moved_work, other_work, shown};
 use super::outputs::{changed_sources, check_alone, compared};
-use super::{CommandRows, PreparedCommand, leftovers, others_sources};
+use super::{CommandRows, PreparedCommand, fallback, leftovers, others_sources};
 
 /// Runs one more process of each command that both sides have, and stores the findings with head's command.
 pub(crate) async fn observe(
@@ -64,6 +64,8 @@ pub(crate) async fn observe(
             lints.extend(other_preparation(host, "prepare", prepared, [reference, command]).await);
             lints.extend(other_preparation(host, "setup", set_up, [reference, command]).await);
             lints.extend(moved_work(reference, command));
+            lints.extend(fallback::new_errors(reference, command));
+            lints.extend(fallback::older_program(host, (reference, of_base), (command, of_head)).await);
             lints.extend(kept_state(of_base, of_head));
             lints.extend(others_sources::read_by_base(host, (reference, of_base), command).await);
             lints.extend(others_sources::made_by_head((reference, of_base), of_head, &head.commands));

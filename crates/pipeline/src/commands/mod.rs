@@ -5,6 +5,7 @@
 mod build;
 mod built_from;
 mod comparison;
+mod fallback;
 mod filter;
 mod leftovers;
 mod observed;
@@ -121,6 +122,7 @@ pub enum CommandRows {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::Display)]
 #[strum(serialize_all = "lowercase")]
 pub(super) enum Line {
+    Build,
     Setup,
     Prepare,
     Run,
@@ -168,6 +170,8 @@ pub(super) struct PreparedCommand {
     ran: Mutex<Vec<Range<SystemTime>>>,
     /// The processor time that the code of each line took, without that of the kernel.
     busy: Mutex<BTreeMap<Line, Vec<Duration>>>,
+    /// The errors that the logs of lines state although the lines ended with success.
+    errors: Mutex<BTreeSet<(Line, String)>>,
     /// Findings about the process that is observed after everything was measured.
     observed: OnceLock<Vec<Lint>>,
     /// The command as written in the configuration, with its placeholders, because `{build}` is a different folder
@@ -214,6 +218,7 @@ impl PreparedCommand {
             set_up: OnceLock::new(),
             ran: Mutex::default(),
             busy: Mutex::default(),
+            errors: Mutex::default(),
             observed: OnceLock::new(),
             configured: spec.clone(),
             guarded,
@@ -364,6 +369,7 @@ impl PreparedCommand {
         let finished = host.run(&self.line(line, Path::new(""), EVERYTHING).log(log)).await?;
         self.note_end(&finished);
         self.note_busy(Line::Prepare, &finished);
+        self.note_errors(Line::Prepare, &finished.stderr_tail);
         Ok((finished.exit != Exit::Success).then_some(finished))
     }
 
@@ -372,6 +378,11 @@ impl PreparedCommand {
             let mut busy = self.busy.lock().unwrap_or_else(PoisonError::into_inner);
             busy.entry(line).or_default().push(finished.user);
         }
+    }
+
+    fn note_errors(&self, line: Line, log: &str) {
+        let stated = benchgate_ingest::build_errors(log).into_iter().map(|error| (line, error));
+        self.errors.lock().unwrap_or_else(PoisonError::into_inner).extend(stated);
     }
 
     /// The typical processor time that the code of a line took.
@@ -431,6 +442,7 @@ impl PreparedCommand {
                 self.setup_files.get_or_init(|| opened);
             }
             self.note_busy(Line::Setup, &finished);
+            self.note_errors(Line::Setup, &finished.stderr_tail);
             if finished.exit != Exit::Success {
                 let why = failure(&finished, None).why;
                 return Err(PipelineError::Setup { command: self.spec.name.clone(), why });
