@@ -1,11 +1,12 @@
 //! Real programs that hang, print without end, crash, or leave their process group.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use benchgate::process::{
-    Cancel, Command, Containment, Exit, Finished, ProgramSession, Reply, containment, run,
+    Cancel, Command, Containment, END_OF_SECTION, Exit, Finished, ProgramSession, Reply, containment, run,
 };
 
 const LONG: Duration = Duration::from_secs(60);
@@ -415,6 +416,37 @@ async fn an_observed_program_and_its_children_are_seen_to_open_and_to_look_for_f
         !opened.found.keys().any(|path| path.ends_with("made") || path.ends_with("missing")),
         "{opened:?}"
     );
+}
+
+#[tokio::test]
+async fn an_observed_session_tells_what_each_request_opened() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().canonicalize().unwrap();
+    for name in ["one", "two"] {
+        std::fs::write(at.join(name), "1").unwrap();
+    }
+    let script = format!(
+        "import os, sys\nfor line in sys.stdin:\n    name = line.strip()\n    open(name).close()\n    \
+         if name != 'two': os.path.exists('{END_OF_SECTION}')\n    print(name, flush=True)"
+    );
+    let command = Command::new("python3", LONG).args(["-c", &script]).cwd(&at);
+    let mut session = ProgramSession::start(&command.clone().observed()).await.unwrap();
+    let mut found = Vec::new();
+    for line in ["one", "one", "two", "one"] {
+        session.request(line, &Cancel::new()).await.unwrap();
+        let opened = session.opened();
+        let names = |used: &BTreeSet<PathBuf>| -> Vec<String> {
+            let inside = used.iter().filter_map(|path| path.strip_prefix(&at).ok());
+            inside.map(|name| name.display().to_string()).collect()
+        };
+        found.push(opened.map(|opened| names(&opened.used)));
+    }
+    let said = |names: &[&str]| Some(names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
+    // The third request did not end a section, so its file belongs to the next.
+    assert_eq!(found, [said(&["one"]), said(&["one"]), None, said(&["one", "two"])]);
+    let mut unobserved = ProgramSession::start(&command).await.unwrap();
+    unobserved.request("one", &Cancel::new()).await.unwrap();
+    assert_eq!(unobserved.opened(), None);
 }
 
 #[tokio::test]

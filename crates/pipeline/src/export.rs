@@ -338,6 +338,8 @@ async fn ask(host: &Host<'_>, job: ExportJob<'_>, out: &Path) -> Staged<ExportAn
     let mut interpreter = lease.interpreter(host, job.sources(), &log, timeout).await?;
     let started = Instant::now();
     let inputs = generated::inputs(host, job.planned).await?;
+    // What it opened since the answer before belongs to no model.
+    drop(interpreter.session.opened());
     interpreter.session.send(&request(job, inputs, out)?.to_string()).await;
     let mut stage = "start".to_owned();
     loop {
@@ -355,8 +357,12 @@ async fn ask(host: &Host<'_>, job: ExportJob<'_>, out: &Path) -> Staged<ExportAn
         // After an unreadable answer, the state of the interpreter is unknown, so it is not reused.
         let message: serde_json::Value = serde_json::from_str(&line).map_err(unreadable)?;
         if matches!(message["status"].as_str(), Some("ok" | "failed" | "unsupported")) {
+            let opened = interpreter.session.opened();
             lease.give_back(interpreter).await;
-            let answer = serde_json::from_value::<ExportAnswer>(message).map_err(unreadable)?;
+            let mut answer = serde_json::from_value::<ExportAnswer>(message).map_err(unreadable)?;
+            if let Some((heard, opened)) = answer.heard.as_mut().zip(opened) {
+                heard.add(opened, job.sources(), &host.sources);
+            }
             return Ok(ExportAnswer { took: started.elapsed(), ..answer });
         }
         if let Some(entered) = message["stage"].as_str() {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
 
 use benchgate_host::files::Scratch;
-use benchgate_host::process::{Command, ProgramSession, Reply};
+use benchgate_host::process::{Command, END_OF_SECTION, ProgramSession, Reply};
 use benchgate_toolchain::{Environment, PythonEnv};
 
 use super::PipelineError;
@@ -167,7 +167,10 @@ impl Lease<'_> {
             .env("MKL_NUM_THREADS", "1")
             // The device of torch-xla, which would look for a TPU otherwise.
             .env("PJRT_DEVICE", "CPU")
-            .log(log);
+            .env("BENCHGATE_END_OF_SECTION", END_OF_SECTION)
+            .log(log)
+            // Libraries of native code open files without a report of Python.
+            .observed();
         let mut session = ProgramSession::start(&command).await?;
         match session.receive(host.cancel).await? {
             Reply::Line(line) if is_hello(&line) => {}

@@ -2,11 +2,11 @@
 //!
 //! Only after a tool has run is it known which files its result depends on. So for each key, the cache has
 //! one entry per state of these files, and traces that list the files and select an entry. The kernel
-//! observes which files the compiler opens. An export's Python interpreter reports the files that it reads.
-//! Native code can open files without such a report, so the key of an export also contains the whole tree of
-//! its side's sources.
+//! observes which files the compiler and an export open. An export's Python interpreter also reports the files that
+//! it looks for. Where the kernel can't observe it, native code can open files without such a report, so the key of
+//! an export also contains the whole tree of its side's sources.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
@@ -17,13 +17,14 @@ use super::slots::Memo;
 use super::stage::{StageError, StageFailure, Staged};
 use benchgate_host::files::{self, without_parents};
 use benchgate_host::git::{GitError, Repository};
+use benchgate_host::process::Opened;
 use serde::{Deserialize, Serialize};
 
 /// Extensions of files that benchgate and its tools write next to a configuration. Models read such files
 /// only from Python, whose reads are reported. If they were part of the key, every run would change it.
 const HEARD: [&str; 7] = ["csv", "html", "jsonl", "log", "md", "svg", "xml"];
 
-/// The files that an exporter reported to have read.
+/// The files that an exporter read, as it reported or as the kernel observed.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Heard {
     pub(super) read: Vec<PathBuf>,
@@ -33,6 +34,31 @@ pub(super) struct Heard {
     pub(super) listed: Vec<PathBuf>,
     /// An action of the model whose effect can't be described by a list of files, if there was one.
     pub(super) opaque: Option<String>,
+    /// Folders of the interpreter and its packages, which the key already contains.
+    #[serde(default)]
+    environment: Vec<PathBuf>,
+}
+
+impl Heard {
+    /// Adds the files that native code or child processes opened.
+    pub(super) fn add(&mut self, opened: Opened, sources: &Path, known: &Sources) {
+        let place = TracePlace::of_program(sources, sources);
+        let is_system = |path: &Path| {
+            let system = SYSTEM.iter().map(Path::new).chain(self.environment.iter().map(PathBuf::as_path));
+            let mut around = system.filter(|folder| !place.folders.iter().any(|it| it.starts_with(folder)));
+            around.any(|folder| path.starts_with(folder))
+        };
+        // The name of a checkout, whose folder may be reached through a link, is the same in every run.
+        let named = |path: PathBuf| match path.strip_prefix(&place.folders[1]) {
+            Ok(inside) => place.folder().join(inside),
+            Err(_) => path,
+        };
+        let found = opened.used.into_iter().filter(|path| !is_system(path)).map(named);
+        let found: BTreeSet<PathBuf> = found.filter(|path| !known.is_own(path)).collect();
+        let reported: BTreeSet<&PathBuf> = self.read.iter().collect();
+        let new: Vec<PathBuf> = found.into_iter().filter(|path| !reported.contains(path)).collect();
+        self.read.extend(new);
+    }
 }
 
 /// The folders that determine how files are named in a trace.

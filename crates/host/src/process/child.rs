@@ -29,8 +29,8 @@ pub(super) struct Child {
     control: Option<PipeWriter>,
     report: Option<ChildStdout>,
     cgroup: Option<Cgroup>,
-    /// The file in which the supervisor records its observations.
-    opened: Option<File>,
+    /// The file in which the supervisor records its observations, and the position up to which they were read.
+    opened: Option<(File, u64)>,
     /// Number of out-of-memory kills before the start.
     kills_before: Option<u64>,
     pub(super) stdin: Option<ChildStdin>,
@@ -93,7 +93,7 @@ impl Child {
             control: Some(started.control),
             report: None,
             cgroup: started.cgroup,
-            opened: started.opened,
+            opened: started.opened.map(|file| (file, opened::START)),
             kills_before: started.kills_before,
             stdin: None,
             stdout: None,
@@ -135,9 +135,10 @@ impl Child {
         wake(&self.supervisor);
     }
 
-    /// The files that the tool opened; available once it has ended.
+    /// The files that the tool opened since the last call, up to the end of a section.
     pub(super) fn opened(&mut self) -> Option<Opened> {
-        self.opened.take().and_then(opened::read_list)
+        let (file, start) = self.opened.as_mut()?;
+        opened::read_sections(file, start)
     }
 
     /// Returns whether the kernel has killed a process because of low memory since the tool was started.

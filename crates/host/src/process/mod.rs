@@ -32,7 +32,7 @@ pub use cancel::{Cancel, Interrupts, interrupts};
 pub use cgroup::{Containment, containment};
 pub use child::LOG_CUT;
 pub use command::{Command, Exit, Finished, ProcessError};
-pub use opened::Opened;
+pub use opened::{END_OF_SECTION, Opened};
 pub use session::{ProgramSession, Reply, run};
 
 /// Runs a future to its end, for tests of modules that are not asynchronous.

@@ -18,7 +18,7 @@ use nix::errno::Errno;
 use nix::libc;
 
 use super::observed_calls::{Call, Named, call_of, filter};
-use super::opened::{Notes, is_kernels};
+use super::opened::{END_OF_SECTION, Notes, is_kernels};
 
 /// Longest name that Linux accepts.
 const LONGEST: usize = 4096;
@@ -131,8 +131,9 @@ pub(super) struct Observer {
 }
 
 impl Observer {
-    pub(super) fn new(listener: RawFd) -> Self {
-        Self { listener, notes: Notes::new(), hidden: false }
+    /// `shared` is the file through which the observations are passed to benchgate.
+    pub(super) fn new(listener: RawFd, shared: RawFd) -> Self {
+        Self { listener, notes: Notes::new(shared), hidden: false }
     }
 
     /// Answers one call that is waiting.
@@ -195,7 +196,15 @@ impl Observer {
                 let path = Named { folder: Some(0), name: 1 };
                 self.note_open(request, path, u64::from_ne_bytes(flags) as i32)?;
             }
-            Call::Look { path, .. } => named(request, path)?.for_each(|path| self.notes.read(path)),
+            Call::Look { path, .. } => {
+                for path in named(request, path)? {
+                    if path == Path::new(END_OF_SECTION) {
+                        self.end_section();
+                    } else {
+                        self.notes.read(path);
+                    }
+                }
+            }
             Call::Bind => {
                 let mut start = [0; 4];
                 // The call fails if the address can't be read.
@@ -290,12 +299,8 @@ impl Observer {
         Ok(())
     }
 
-    /// Passes the observations to benchgate through the shared file. An empty file means that the observation
-    /// is incomplete.
-    pub(super) fn write(self, file: RawFd) {
-        if !self.hidden {
-            self.notes.write_list(file);
-        }
+    pub(super) fn end_section(&mut self) {
+        self.notes.end_section(!self.hidden);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata};
-use std::io::{self, Read, Seek, Write};
+use std::io;
 use std::os::fd::{FromRawFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -49,9 +49,16 @@ impl Opened {
     }
 }
 
+/// The name of a file that never exists. A program that serves requests looks for it before each answer, so that
+/// [`super::ProgramSession::opened`] returns what it used since the one before.
+pub const END_OF_SECTION: &str = "/proc/benchgate/end-of-section";
+
 /// The notes of a supervisor about a program that is running.
 pub(super) struct Notes {
     started: SystemTime,
+    /// The file in which the supervisor passes its observations to benchgate, and its length.
+    shared: (RawFd, u64),
+    /// The observations of the current section.
     opened: Opened,
     /// Names that the program has named before.
     named: BTreeSet<PathBuf>,
@@ -64,9 +71,10 @@ pub(super) struct Notes {
 }
 
 impl Notes {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(shared: RawFd) -> Self {
         let (named, made, carried) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
-        Self { started: SystemTime::now(), opened: Opened::default(), named, made, carried }
+        let (started, opened) = (SystemTime::now(), Opened::default());
+        Self { started, shared: (shared, START), opened, named, made, carried }
     }
 
     pub(super) fn list(&mut self, path: PathBuf) {
@@ -191,39 +199,43 @@ impl Notes {
         self.opened.kept_memory.insert(kind.to_owned());
     }
 
-    /// Passes the observations to benchgate through the shared file.
-    pub(super) fn write_list(self, file: RawFd) {
-        let mut text = vec![0];
+    /// Passes the observations of the current section to benchgate through the shared file, and begins another one. If
+    /// they are incomplete, so are those of all later sections.
+    pub(super) fn end_section(&mut self, is_complete: bool) {
+        let opened = std::mem::take(&mut self.opened);
+        let mut text = Vec::new();
         let mut add = |kind: &str, content: &[u8]| {
             text.extend_from_slice(kind.as_bytes());
             text.extend_from_slice(content);
             text.push(0);
         };
-        for path in &self.opened.read {
+        for path in &opened.read {
             add("r", path.as_os_str().as_bytes());
         }
-        for path in &self.opened.used {
+        for path in &opened.used {
             add("u", path.as_os_str().as_bytes());
         }
-        for path in &self.opened.removed {
+        for path in &opened.removed {
             add("d", path.as_os_str().as_bytes());
         }
-        for path in &self.opened.listed {
+        for path in &opened.listed {
             add("l", path.as_os_str().as_bytes());
         }
-        for (path, time) in &self.opened.found {
+        for (path, time) in &opened.found {
             let time = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
             add(&format!("f{}", time.as_nanos()), path.as_os_str().as_bytes());
         }
-        for kind in &self.opened.kept_memory {
+        for kind in &opened.kept_memory {
             add("k", kind.as_bytes());
         }
+        add("s", &[]);
+        let (shared, length) = &mut self.shared;
         // SAFETY: the supervisor inherited the descriptor, which stays open until the supervisor ends.
-        let mut file = std::mem::ManuallyDrop::new(unsafe { File::from_raw_fd(file) });
-        // The marker `+` is written last, so that an incomplete list does not begin with it.
-        if file.seek(io::SeekFrom::Start(1)).and_then(|_| file.write_all(&text[1..])).is_ok() {
-            drop(file.write_all_at(b"+", 0));
-        }
+        let file = std::mem::ManuallyDrop::new(unsafe { File::from_raw_fd(*shared) });
+        let is_written = file.write_all_at(&text, *length).is_ok();
+        *length += text.len() as u64;
+        // The marker is written last, so that incomplete observations don't begin with `+`.
+        drop(file.write_all_at(if is_written && is_complete { b"+" } else { b"-" }, 0));
     }
 }
 
@@ -268,34 +280,43 @@ fn is_writable(path: &Path) -> bool {
     nix::unistd::access(path, nix::unistd::AccessFlags::W_OK).is_ok()
 }
 
+/// Position of the first section in the shared file, after the marker.
+pub(super) const START: u64 = 1;
+
 /// A file in memory that both processes share, in which a supervisor records its observations.
 pub(super) fn shared_list() -> io::Result<File> {
     Ok(memfd_create(c"opened", MFdFlags::MFD_CLOEXEC).map(File::from)?)
 }
 
-/// Reads the observations of a supervisor. `None` if the observation is incomplete.
-pub(super) fn read_list(mut file: File) -> Option<Opened> {
-    let mut text = Vec::new();
-    file.rewind().ok()?;
-    file.read_to_end(&mut text).ok()?;
+/// Reads the sections of a supervisor's observations that begin at `start` or later, and sets `start` to their end. `None` if
+/// there is none, or if the observation is incomplete.
+pub(super) fn read_sections(file: &File, start: &mut u64) -> Option<Opened> {
+    let mut marker = [0];
+    file.read_exact_at(&mut marker, 0).ok()?;
+    let length = file.metadata().ok()?.len().checked_sub(*start)?;
+    let mut text = vec![0; usize::try_from(length).ok()?];
+    file.read_exact_at(&mut text, *start).ok()?;
+    *start += length;
     let mut opened = Opened::default();
+    let mut has_ended = false;
     let path = |bytes: &[u8]| PathBuf::from(OsString::from_vec(bytes.to_vec()));
-    for entry in text.strip_prefix(b"+")?.split(|byte| *byte == 0).filter(|entry| !entry.is_empty()) {
+    for entry in text.split(|byte| *byte == 0).filter(|entry| !entry.is_empty()) {
         let (kind, rest) = entry.split_first()?;
         match kind {
-            b'r' => opened.read.insert(path(rest)),
-            b'u' => opened.used.insert(path(rest)),
-            b'd' => opened.removed.insert(path(rest)),
-            b'l' => opened.listed.insert(path(rest)),
+            b'r' => drop(opened.read.insert(path(rest))),
+            b'u' => drop(opened.used.insert(path(rest))),
+            b'd' => drop(opened.removed.insert(path(rest))),
+            b'l' => drop(opened.listed.insert(path(rest))),
             b'f' => {
                 let (time, name) = rest.split_at(rest.iter().position(|byte| *byte == b'/')?);
                 let nanos = str::from_utf8(time).ok()?.parse().ok()?;
                 let time = SystemTime::UNIX_EPOCH + Duration::from_nanos(nanos);
-                opened.found.insert(path(name), time).is_none()
+                opened.found.insert(path(name), time);
             }
-            b'k' => opened.kept_memory.insert(str::from_utf8(rest).ok()?.to_owned()),
+            b'k' => drop(opened.kept_memory.insert(str::from_utf8(rest).ok()?.to_owned())),
+            b's' => has_ended = true,
             _ => return None,
-        };
+        }
     }
-    Some(opened)
+    (marker == *b"+" && has_ended).then_some(opened)
 }

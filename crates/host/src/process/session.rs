@@ -13,7 +13,7 @@ use tokio::time::{sleep, timeout};
 
 use super::child::{Child, Log, OutputHead, Tail, exit_of, peak_memory_bytes, wall};
 use super::supervisor::{GRACE, Report};
-use super::{Cancel, Command, Exit, Finished, ProcessError};
+use super::{Cancel, Command, Exit, Finished, Opened, ProcessError};
 
 /// Maximum length of an answer.
 const LINE_LIMIT: u64 = 16 << 20;
@@ -105,6 +105,12 @@ impl ProgramSession {
                 Ok(Reply::TimedOut)
             }
         }
+    }
+
+    /// The files that the program and its descendants opened since the last call, up to the moment when they last looked for
+    /// [`super::END_OF_SECTION`]. `None` if the program is not observed, or did not look for it.
+    pub fn opened(&mut self) -> Option<Opened> {
+        self.child.opened()
     }
 
     /// Closes the program's input, waits up to `limit` for the program to end by itself, and otherwise ends

@@ -268,7 +268,7 @@ fn watch_over(
 ) -> ! {
     // The parent and the child both set the group, so that it exists whichever runs first.
     let _ = setpgid(tool, tool);
-    let observer = listener.is_some().then(|| Observer::new(LISTENER));
+    let observer = listener.is_some().then(|| Observer::new(LISTENER, OPENED));
     keep_only(plan, listener);
     let _ = prctl::set_name(c"benchgate-init");
     let mut tree = ProcessTree {
@@ -293,8 +293,8 @@ fn watch_over(
 
 /// Reports to benchgate, cleans up, and ends the supervisor.
 fn end(plan: &SupervisorPlan, tree: ProcessTree) -> ! {
-    if let Some(observer) = tree.observer {
-        observer.write(OPENED);
+    if let Some(mut observer) = tree.observer {
+        observer.end_section();
     }
     if let Some(cgroup) = &plan.cgroup {
         // A cgroup can be busy for a moment after its last member died.

@@ -22,7 +22,8 @@ after a crash the last line shows what the process was doing:
     {"id": …, "status": "ok" | "failed" | "unsupported", …}  the answer: see `answer`
 
 The `trace` of an export says what it may be reused for: the files that it read and the folders that it listed, without those
-of the environment, and in `opaque` what it did that leaves no trace.
+of the environment, whose folders are in `environment`, and in `opaque` what it did that leaves no trace. Before each answer,
+the process looks for the file BENCHGATE_END_OF_SECTION, which shows an observer what belongs to the request.
 
 End of input ends the process with exit 0. A line that is not a request is answered with stage "request".
 """

@@ -44,18 +44,23 @@ def guard_environment() -> None:
 
 
 def serve(channel: Channel, export) -> None:
-    channel.send(hello())
+    _say(channel, hello())
     for line in channel.lines():
         try:
             request = parse_request(line)
         except Failure as e:
-            channel.send(answer(e.extra.get("id"), failure=e))
+            _say(channel, answer(e.extra.get("id"), failure=e))
             continue
         channel.send({"id": request.id, "status": "started"})
-        channel.send(_one(channel, export, request))
+        _say(channel, _one(channel, export, request))
         # What the model left unflushed belongs to its own part of the log.
         sys.stdout.flush()
         sys.stderr.flush()
+
+
+def _say(channel: Channel, last: dict) -> None:
+    trace.end_section()
+    channel.send(last)
 
 
 def _one(channel: Channel, export, request: Request) -> dict:

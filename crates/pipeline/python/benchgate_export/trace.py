@@ -2,7 +2,7 @@
 something that leaves no trace. An export may only be reused while all of that is as it was.
 
 Heard through the interpreter's audit events, so that it does not matter which library opened the file. A library of native
-code that opens files by itself is not heard; the driver's key has the whole tree of sources for that."""
+code that opens files by itself is not heard; where the kernel allows it, the driver observes those, too."""
 
 from __future__ import annotations
 
@@ -60,6 +60,16 @@ PACKAGES = [folder for folder in os.environ.get("BENCHGATE_PACKAGES", "").split(
 INSTALLED = _prefixes(_PATHS["purelib"], _PATHS["platlib"], *PACKAGES)
 # The locked environment, and the folder that holds this package alone. Not the whole prefix: sources may lie below /usr.
 ENVIRONMENT = STANDARD + INSTALLED + _prefixes(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+# The name that ends a section of what the driver observes, if it observes anything.
+_END_OF_SECTION = os.environ.get("BENCHGATE_END_OF_SECTION")
+
+
+def end_section() -> None:
+    """Says that an answer follows: what is opened from now on belongs to the next request."""
+    if _END_OF_SECTION:
+        _exists(_END_OF_SECTION)
 
 
 def of_environment(path: str) -> bool:
@@ -124,7 +134,13 @@ class Trace:
             self.opaque = self.opaque or OPAQUE[event]
 
     def answer(self) -> dict:
-        return {"read": sorted(self.files), "absent": sorted(self.absent), "listed": sorted(self.folders), "opaque": self.opaque}
+        return {
+            "read": sorted(self.files),
+            "absent": sorted(self.absent),
+            "listed": sorted(self.folders),
+            "opaque": self.opaque,
+            "environment": sorted({*ENVIRONMENT, sys.prefix, sys.base_prefix, os.path.realpath(sys.base_prefix)}),
+        }
 
 
 def _is_of_the_model() -> bool:

@@ -57,7 +57,13 @@ impl World {
     /// Runs once, exporting `models/a.py:make` from each of these source folders. Returns each result, and
     /// whether it was already in the cache.
     fn run(&self, sources: &[&str]) -> Vec<(String, StageStatus)> {
-        let sides: Vec<SideInput> = sources.iter().map(|sources| self.side(sources)).collect();
+        self.run_models(sources, &vec!["a"; sources.len()])
+    }
+
+    /// Exports `models/NAME.py:make` for each of these names instead.
+    fn run_models(&self, sources: &[&str], names: &[&str]) -> Vec<(String, StageStatus)> {
+        let sides: Vec<SideInput> =
+            sources.iter().zip(names).map(|(sources, name)| self.side(sources, name)).collect();
         let python = PythonEnv {
             python: self.path("python"),
             packages: PathBuf::new(),
@@ -86,9 +92,9 @@ impl World {
         })
     }
 
-    fn side(&self, sources: &str) -> SideInput {
+    fn side(&self, sources: &str, model: &str) -> SideInput {
         let own = fs::read_to_string(self.path("model.toml"));
-        let model = own.unwrap_or_else(|_| "source = \"models/a.py:make\"\n".to_owned());
+        let model = own.unwrap_or_else(|_| format!("source = \"models/{model}.py:make\"\n"));
         let text = format!(
             "[suite]\nname = \"s\"\n[toolchain]\nversion = \"1.0\"\ncommit = \"{}\"\n\
              [[model]]\nname = \"m\"\n{model}[[target]]\nname = \"cpu\"\nbackend = \"llvm-cpu\"\n",
@@ -184,6 +190,43 @@ fn a_file_that_native_code_may_open_unheard_is_part_of_the_key() {
     world.export();
     world.write("a/data/w.safetensors", "2");
     assert_eq!(world.export().1, StageStatus::Ok);
+}
+
+/// Code that reads a number as libraries of native code do, without a report of Python.
+const NATIVELY: &str = "import ctypes\n\
+    def read(path):\n    \
+        libc, text = ctypes.CDLL(None), ctypes.create_string_buffer(16)\n    \
+        file = libc.open(path.encode(), 0)\n    \
+        assert file > 0 and libc.read(file, text, 15) >= 0 and libc.close(file) == 0\n    \
+        return int(text.value)\n\
+    above = __file__.rsplit('/', 3)[0]\n";
+
+#[test]
+fn a_file_elsewhere_that_native_code_reads_is_part_of_the_model() {
+    let code = format!("{NATIVELY}def make(): return read(above + '/weights/w.safetensors')\n");
+    let files = [("a/models/a.py", code.as_str()), ("weights/w.safetensors", "1")];
+    a_change_is_seen(&files, |world| world.write("weights/w.safetensors", "2"));
+}
+
+#[test]
+fn what_an_earlier_model_read_is_no_part_of_the_next() {
+    // The side's interpreter serves both.
+    let code = format!("{NATIVELY}def make(): return 1 // read(above + '/zero')\n");
+    let next = format!("{NATIVELY}def make(): return read(above + '/one')\n");
+    let files =
+        [("a/models/a.py", code.as_str()), ("a/models/b.py", next.as_str()), ("zero", "1"), ("one", "1")];
+    let world = World::new(&files);
+    let both = |status| {
+        assert_eq!(
+            world.run_models(&["a", "a"], &["a", "b"]),
+            [("1".to_owned(), status), ("1".to_owned(), status)]
+        );
+    };
+    both(StageStatus::Ok);
+    both(StageStatus::Cached);
+    world.write("zero", "1 ");
+    let results = world.run_models(&["a", "a"], &["a", "b"]);
+    assert_eq!([results[0].1, results[1].1], [StageStatus::Ok, StageStatus::Cached]);
 }
 
 #[test]
