@@ -54,10 +54,12 @@ impl Heard {
             Err(_) => path,
         };
         let found = opened.used.into_iter().filter(|path| !is_system(path)).map(named);
-        let found: BTreeSet<PathBuf> = found.filter(|path| !known.is_own(path)).collect();
-        let reported: BTreeSet<&PathBuf> = self.read.iter().collect();
-        let new: Vec<PathBuf> = found.into_iter().filter(|path| !reported.contains(path)).collect();
-        self.read.extend(new);
+        let found = found.filter(|path| !known.is_own(path));
+        let all: BTreeSet<PathBuf> = self.read.drain(..).chain(found).collect();
+        // The state of a link contains its target's, which may be large.
+        let target = |path: &PathBuf| path.canonicalize().ok().filter(|target| target != path);
+        let targets: BTreeSet<PathBuf> = all.iter().filter_map(target).collect();
+        self.read.extend(all.into_iter().filter(|path| !targets.contains(path)));
     }
 }
 
