@@ -1,11 +1,11 @@
 //! Guesses at what the user meant when two results don't fit together: one sentence each, with the command to
 //! use.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 
 use regex::escape;
 
-use crate::model::{Run, Series, counted, shell_word};
+use crate::model::{Run, Series, counted, name_parts, shell_word};
 
 use super::select::renamed;
 
@@ -14,37 +14,6 @@ const NOT_TOGETHER: jiff::SignedDuration = jiff::SignedDuration::from_mins(5);
 
 /// The maximum number of unmatched names that are compared with each other; more would take too long.
 const MOST_NAMES: usize = 200;
-
-/// Words by which names of results say that they are those of the new program, and those for the old one next to them.
-const OF_SIDES: [(&str, &str); 8] = [
-    ("head", "base"),
-    ("new", "old"),
-    ("after", "before"),
-    ("pr", "main master"),
-    ("candidate contender", "baseline"),
-    ("patched", "unpatched vanilla orig original"),
-    ("optimized", "orig original baseline"),
-    ("treatment", "control"),
-];
-
-/// Returns whether two names differ only in that the first says head, or new, where the second says base, or old.
-pub fn are_swapped(first: &str, second: &str) -> bool {
-    let names = [first, second].map(|name| name.to_ascii_lowercase());
-    // A side of a run.json is selected on purpose.
-    let paths = names.each_ref().map(|name| name.trim_end_matches("#head").trim_end_matches("#base"));
-    let [first, second] = paths.map(parts);
-    let is_swapped = |one: &str, two: &str| {
-        let rest = |part: &str, words: &str| -> BTreeSet<String> {
-            let rests = words.split(' ').filter_map(|word| part.strip_suffix(word));
-            rests.filter(|rest| !rest.ends_with(char::is_alphanumeric)).map(str::to_owned).collect()
-        };
-        OF_SIDES.iter().any(|(head, base)| !rest(one, head).is_disjoint(&rest(two, base)))
-    };
-    let differing: Vec<_> = first.iter().zip(&second).filter(|(one, two)| one != two).collect();
-    first.len() == second.len()
-        && !differing.is_empty()
-        && differing.iter().all(|(one, two)| is_swapped(one, two))
-}
 
 /// The command that compares the two benchmarks of a single result; `None` if it does not have exactly two.
 pub fn split_command(path: &str, run: &Run) -> Option<String> {
@@ -169,20 +138,8 @@ fn shared_ends(one: &str, two: &str) -> usize {
     prefix + suffix.min(shorter - prefix)
 }
 
-/// The parts of a name, each including the separator before it.
-fn parts(name: &str) -> Vec<&str> {
-    let mut parts = Vec::new();
-    let mut start = 0;
-    for (at, _) in name.match_indices(|c: char| !c.is_alphanumeric()) {
-        parts.push(&name[start..at]);
-        start = at;
-    }
-    parts.push(&name[start..]);
-    parts
-}
-
 fn differ_in_one_part(one: &str, two: &str) -> bool {
-    let (one, two) = (parts(one), parts(two));
+    let (one, two) = (name_parts(one), name_parts(two));
     one.len() == two.len() && one.iter().zip(&two).filter(|(one, two)| one != two).count() == 1
 }
 
@@ -215,36 +172,6 @@ mod tests {
 
     fn run(names: &[&str]) -> Run {
         Run { benchmarks: names.iter().map(|name| Benchmark::new(*name)).collect(), ..Run::default() }
-    }
-
-    #[test]
-    fn names_of_the_sides_in_the_wrong_order_are_swapped() {
-        for (first, second) in [
-            ("head.json", "base.json"),
-            ("results/head", "results/base"),
-            ("'head-*.json'", "'base-*.json'"),
-            ("New/a.json", "old/a.json"),
-            ("new/head-1.json", "old/base-1.json"),
-            ("after.json", "before.json"),
-            ("pr", "main"),
-            ("contender.json", "baseline.json"),
-        ] {
-            assert!(are_swapped(first, second), "{first} {second}");
-            assert!(!are_swapped(second, first), "{second} {first}");
-        }
-        for (first, second) in [
-            ("run.json#head", "run.json#base"),
-            ("renew.json", "reold.json"),
-            ("new/base.json", "old/head.json"),
-            ("head.json", "head.json"),
-            ("head-1.json", "base-2.json"),
-            ("head/a.json", "base/b.json"),
-            ("current.json", "main.json"),
-            ("candidate.json", "main.json"),
-            ("post-processing.json", "pre-processing.json"),
-        ] {
-            assert!(!are_swapped(first, second), "{first} {second}");
-        }
     }
 
     #[test]

@@ -3,11 +3,12 @@
 use clap::builder::TypedValueParser;
 
 use crate::ingest::Format;
+use crate::model::name_their_sides;
 
 use super::inputs::{self, LoadedRun};
 use super::rendering::RunFileArgs;
 use super::select::{NameArgs, SelectArgs};
-use super::{CliError, choices, guesses};
+use super::{CliError, choices};
 
 /// Options of every command that reads results.
 #[derive(Debug, Clone, clap::Args)]
@@ -67,7 +68,7 @@ impl PairArgs {
             (self.base.clone(), self.head.clone())
         };
         if let (Some(base), Some(head)) = (&self.base_file, &self.head_file)
-            && guesses::are_swapped(base, head)
+            && name_their_sides(head, base)
         {
             return Err(CliError::usage(format!("{base} was given as the base, and {head} as the head"))
                 .hint("swap the arguments; if the order is intended, use `--base-file` and `--head-file`"));

@@ -84,6 +84,18 @@ fn the_compiler_of_a_side_is_the_change_and_not_other_work() {
 }
 
 #[test]
+fn what_names_the_side_or_a_time_of_the_day_is_no_other_work() {
+    let world = World::new();
+    let context = |side: &str, started: &str| json!({"output": format!("{side}.json"), "binary": format!("build/bench_{side}"), "start_time": started});
+    let started = |side: &str| if side == "base" { "10:00:00" } else { "10:20:00.5" };
+    write(&world, |side, file| google_benchmark(file, 100.0, &context(side, started(side)), nothing));
+    compare(&world).expect_code(0);
+    let other = |side: &str| if side == "base" { "head" } else { "base" };
+    write(&world, |side, file| google_benchmark(file, 100.0, &context(other(side), "10:00:00"), nothing));
+    compare(&world).expect_code(11);
+}
+
+#[test]
 fn a_load_that_both_sides_share_forbids_no_verdict() {
     let world = World::new();
     let loaded = |file: u32, load: f64| json!({"load_avg": [load + 0.1 * f64::from(7 * file % 11)]});

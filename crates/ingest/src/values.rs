@@ -128,7 +128,7 @@ fn is_day(text: &str) -> bool {
 }
 
 /// Returns whether a value consists of nothing but what tells runs or revisions apart: the hash of a commit, the output of
-/// `git describe`, a reference of git, or a date.
+/// `git describe`, a reference of git, a date, or a time of the day.
 pub(super) fn is_identity(value: &str) -> bool {
     let value = value.trim();
     let described = value.strip_suffix("-dirty").unwrap_or(value);
@@ -150,7 +150,18 @@ pub(super) fn is_identity(value: &str) -> bool {
             && said.iter().any(|word| word.len() == 4 && word.starts_with("20") && is_number(word))
             && said.iter().all(|word| is_month(word) || is_number(word) || is_in(OTHERS, word))
     };
-    value.starts_with("refs/") || is_commits(described) || is_day(value) || is_description() || is_date()
+    // `10:20:00.5`, but not the ratio `16:9`
+    let is_clock = || {
+        let is_part = |part: &str| part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_digit());
+        let whole = value.split('.').next().unwrap_or_default();
+        whole.split(':').count() == 3 && whole.split(':').all(is_part)
+    };
+    value.starts_with("refs/")
+        || is_commits(described)
+        || is_day(value)
+        || is_description()
+        || is_date()
+        || is_clock()
 }
 
 /// Returns a value without the versions in it and what tells its runs apart: `fmt 10.1.0` is `fmt #`.

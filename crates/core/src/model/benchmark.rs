@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use super::number::{self, Number};
-use super::{Lint, Metric, Outcome, Telemetry, Verification, excerpt};
+use super::{Lint, Metric, Outcome, Telemetry, Verification, excerpt, name_their_sides};
 
 /// The name that pairs a benchmark of one run with the same benchmark of another:
 /// `model/target/function` in benchgate's own runs, the tool's own name in foreign files.
@@ -217,8 +217,8 @@ pub const VARIES: &str = "varies from ";
 /// The least number of files in which a number that is always the same is a fact.
 const FILES_OF_A_FACT: usize = 3;
 
-/// Returns whether two values of a label are the same, or a measurement of similar size: the ranges would overlap if one
-/// were twice as large. A single run has one value.
+/// Returns whether two values of a label are the same, or each names its side as `base.json` and `head.json` do, or a
+/// measurement of similar size: the ranges would overlap if one were twice as large. A single run has one value.
 fn is_alike(label: &str, one: &str, two: &str) -> bool {
     let range = |value: &str| -> Option<(f64, f64)> {
         match value.strip_prefix(VARIES) {
@@ -235,7 +235,8 @@ fn is_alike(label: &str, one: &str, two: &str) -> bool {
     };
     // A head that prints something does not do less than a silent base, and another text hides no slowdown.
     let is_no_less = label == STANDARD_OUTPUT && (one == SILENT || two != SILENT);
-    one == two || is_no_less || is_measured && range(one).zip(range(two)).is_some_and(overlap)
+    let is_of_sides = label.starts_with(FIELD) && name_their_sides(one, two);
+    one == two || is_no_less || is_of_sides || is_measured && range(one).zip(range(two)).is_some_and(overlap)
 }
 
 /// The labels of a command's benchmark that hold the lines run before it was measured.

@@ -16,6 +16,7 @@ pub mod number;
 mod policy;
 mod progress;
 mod run;
+mod sides;
 mod store_url;
 mod text;
 mod verification;
@@ -42,6 +43,7 @@ pub use run::{
     Anchor, Calibration, Context, ForeignProcess, Origin, Run, SideName, SourceCommit, Spread, Telemetry,
     Testbed, Toolchain,
 };
+pub use sides::{name_parts, name_their_sides};
 pub use store_url::{StoreScheme, StoreUrl, StoreUrlError};
 pub use text::{
     clean, counted, digest_of, excerpt, hex, is_commit, is_date, is_hash, is_hex, is_hidden, is_sha256,
