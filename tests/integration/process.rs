@@ -434,19 +434,19 @@ async fn an_observed_session_tells_what_each_request_opened() {
     let mut found = Vec::new();
     for line in ["one", "one", "two", "one"] {
         session.request(line, &Cancel::new()).await.unwrap();
-        let opened = session.opened();
+        let used = session.used();
         let names = |used: &BTreeSet<PathBuf>| -> Vec<String> {
             let inside = used.iter().filter_map(|path| path.strip_prefix(&at).ok());
             inside.map(|name| name.display().to_string()).collect()
         };
-        found.push(opened.map(|opened| names(&opened.used)));
+        found.push(used.map(|used| names(&used)));
     }
     let said = |names: &[&str]| Some(names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
     // The third request did not end a section, so its file belongs to the next.
     assert_eq!(found, [said(&["one"]), said(&["one"]), None, said(&["one", "two"])]);
     let mut unobserved = ProgramSession::start(&command).await.unwrap();
     unobserved.request("one", &Cancel::new()).await.unwrap();
-    assert_eq!(unobserved.opened(), None);
+    assert_eq!(unobserved.used(), None);
 }
 
 #[tokio::test]

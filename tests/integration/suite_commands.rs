@@ -95,6 +95,12 @@ fn a_command_that_prints_the_time_of_an_operation_in_no_known_format_is_not_time
         "[I] Throughput: 812.3 qps",
         "eval time = 12.3 ms (  0.42 ms per token,  2380.95 tokens per second)",
         "Samples per second: 1200",
+        "[ INFO ] Throughput:          800.12 FPS",
+        "tps = 1234.5 (without initial connection time)",
+        "latency average = 1.2 ms",
+        "    transactions:   1000   (99.9 per sec.)",
+        "100000 loops, best of 5: 2.3 usec per loop",
+        "| llama 7B | CPU | 4 | pp512 | 800.1 ± 0.1 | t/s |",
         "{\"name\": \"a\", \"latency\": {\"mean\": 3}, \"throughput\": {\"mean\": 3}}",
     ] {
         world.write("bench.sh", format!("echo '{line}'\n"));
@@ -104,8 +110,8 @@ fn a_command_that_prints_the_time_of_an_operation_in_no_known_format_is_not_time
         world.write("benchgate.toml", CONFIG.replace("google-benchmark-json", "whole"));
         world.run(["run"]).expect_code(0);
     }
-    let fixed =
-        "read 1024 MB at 500 MB/s, clip fps 30, see us-east/us, requests per second: off, as per US law";
+    let fixed = "read 1024 MB at 500 MB/s, clip fps 30, see us-east/us, requests per second: off, as per US law, \
+         Throughput: 512 MB/s";
     world.write("bench.sh", format!("sleep 0.01; echo '{fixed}'\n"));
     world.write("benchgate.toml", CONFIG.replace("format = \"google-benchmark-json\"\n", ""));
     world.run(["run"]).expect_code(0);

@@ -4,8 +4,8 @@
 //! items or bytes that the call processes.
 
 use benchgate_core::model::{
-    ARCHITECTURE, Benchmark, Lint, LintCode, Metric, MetricSeries, Process, Series, SideName, Summary,
-    Workload, excerpt, significant,
+    ARCHITECTURE, Benchmark, Lint, LintCode, Metric, MetricSeries, Process, RUN_LINE, Series, SideName,
+    Summary, Workload, excerpt, significant,
 };
 use benchgate_stats::classical::fewest_of_one_side;
 use benchgate_stats::describe;
@@ -27,7 +27,10 @@ pub fn lints(base: &Benchmark, head: &Benchmark, together: bool) -> Vec<Lint> {
     let other_code = other_code.filter(|(base, head)| base != head);
     let (base, head) = match (recorded(base), recorded(head)) {
         (Some(base), Some(head)) => (base, head),
-        (None, None) => return other_axis(base, head).into_iter().chain(label_lint(base, head)).collect(),
+        (None, None) => {
+            let lints = other_axis(base, head).or_else(|| other_line(base, head).filter(|_| !together));
+            return lints.into_iter().chain(label_lint(base, head)).collect();
+        }
         (known, _) if together => {
             let side = if known.is_some() { SideName::Head } else { SideName::Base };
             let detail =
@@ -119,6 +122,16 @@ fn other_axis(base: &Benchmark, head: &Benchmark) -> Option<Lint> {
     let axis = axis.or_else(|| difference(base, head));
     let axis = axis.or_else(|| other_statistics(base, head)).or_else(|| empty_loop(base, head))?;
     Some(Lint::new(LintCode::WorkloadChanged, format!("the sides differ in {axis}")))
+}
+
+/// Returns the finding that a command's line or its variables differ between two sessions: its arguments may name a smaller
+/// problem. In one session, where head's line is part of the change, the report says so.
+fn other_line(base: &Benchmark, head: &Benchmark) -> Option<Lint> {
+    let line = |side: &Benchmark| side.labels.get(RUN_LINE).map(|line| excerpt(line, 80));
+    let (of_base, of_head) = line(base).zip(line(head))?;
+    let detail = || format!("the sides differ in `run`: {of_base} / {of_head}");
+    (base.labels.get(RUN_LINE) != head.labels.get(RUN_LINE))
+        .then(|| Lint::new(LintCode::WorkloadChanged, detail()))
 }
 
 /// Time of a call, in nanoseconds, that a few cycles take, and the factor by which base's must exceed it to show that

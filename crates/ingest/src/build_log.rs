@@ -1,57 +1,88 @@
 //! Errors that a build states in its log although it ended with success, because a script went on after them.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use benchgate_core::model::{excerpt, without_colors};
 
-use super::logs::is_crash;
+use super::logs::is_failed_build;
 use super::text::lines;
 
 /// Maximum number of characters of an error that is kept.
 const LONGEST: usize = 80;
 
-/// Returns the errors that compilers, linkers and build tools state in a log, without the places where they found them, so
-/// that two builds of other folders state the same.
-pub fn build_errors(log: &str) -> BTreeSet<String> {
-    let without_places = |line: &str| {
+/// Returns the errors that compilers, linkers and build tools state in a log. The keys don't contain what differs between two
+/// builds of other folders that state the same: places and numbers.
+pub fn build_errors(log: &str) -> BTreeMap<String, String> {
+    let key = |said: &str| {
         let is_place = |word: &&str| word.contains(['/', '\\']);
-        let words = line.split_whitespace().filter(|word| !is_place(word));
-        let constant = |word: &str| word.replace(|c: char| c.is_ascii_digit(), "");
-        words.map(constant).collect::<Vec<_>>().join(" ")
+        let constant = |word: &str| {
+            word.contains(|c: char| c.is_ascii_digit()).then_some("…").unwrap_or(word).to_owned()
+        };
+        said.split_whitespace().filter(|word| !is_place(word)).map(constant).collect::<Vec<_>>().join(" ")
     };
     let of_line = |line: &str| {
         let line = without_colors(line.trim());
-        let said = of_compiler(&line).or_else(|| is_crash(&line).then_some(&*line))?;
-        Some(excerpt(&without_places(said), LONGEST))
+        // Compilers show the source line: `   12 |     puts("error: no input");`
+        let is_source = line.trim_start_matches(|c: char| c.is_ascii_digit() || c == ' ').starts_with('|');
+        let said =
+            of_compiler(&line).or_else(|| is_failed_build(&line).then_some(&*line)).filter(|_| !is_source)?;
+        Some((key(said), excerpt(said, LONGEST)))
     };
     lines(log).filter_map(|line| of_line(line.text)).collect()
 }
 
-/// Returns the error that a line of a compiler or linker states: `a.c:3:5: error: …`, `error[E0308]: …`, `a.cu(12): error
-/// C2065: …`, `ld: a.o: undefined reference to …`, and `./a.go:3:5: …`, as Go writes errors only.
+/// Returns the error that a line of a compiler, assembler or linker states: `a.c:3:5: error: …`, `error[E0308]: …`,
+/// `a.cu(12): error C2065: …`, `nvcc error   : …`, `a.s:3: Error: …`, `ld: a.o: undefined reference to …`, and `./a.go:3:5: …`,
+/// as Go writes errors only.
 fn of_compiler(line: &str) -> Option<&str> {
-    const WORD: &str = "error";
-    let begins = |before: &str| before.is_empty() || before.ends_with(": ") || before.ends_with(": fatal ");
+    let is_digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     let is_code = |code: &str| {
         let code = code.strip_prefix('[').and_then(|code| code.strip_suffix(']')).or(code.strip_prefix(' '));
         code.is_some_and(|code| {
             code.contains(|c: char| c.is_ascii_digit()) && code.bytes().all(|it| it.is_ascii_alphanumeric())
         })
     };
-    let error = line.match_indices(WORD).find_map(|(at, _)| {
-        let (code, text) = line[at + WORD.len()..].split_once(": ")?;
-        let is_error = begins(&line[..at]) && (code.is_empty() || is_code(code)) && !text.trim().is_empty();
-        is_error.then(|| &line[at..])
+    // `bench.s:3: `, `bench.cu(12): `
+    let is_placed = |before: &str| {
+        let place = before.strip_suffix(": ").unwrap_or_default();
+        place.ends_with(')') || place.rsplit(':').next().is_some_and(is_digits)
+    };
+    let error = ["error", "Error", "fatal"].iter().find_map(|word| {
+        line.match_indices(word).find_map(|(at, _)| {
+            let (before, rest) = (&line[..at], &line[at + word.len()..]);
+            let (code, text) = rest.split_once(':')?;
+            let begins = match *word {
+                // Of Python too, whose classes end like this.
+                "Error" => before.is_empty() || is_placed(before),
+                "fatal" => before == "ptxas ",
+                _ => {
+                    before.is_empty()
+                        || before.ends_with(": ")
+                        || before.ends_with(": fatal ")
+                        || before == "nvcc "
+                }
+            };
+            // `error: 1e-6` and `error: none` are results.
+            let first = text.trim_start();
+            let is_text = text.starts_with(' ')
+                && !first.is_empty()
+                && !first.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
+            let is_told = is_text && first != "none" || text.is_empty() && is_placed(before);
+            (begins && (code.trim().is_empty() || is_code(code)) && is_told).then(|| &line[at..])
+        })
     });
-    let undefined = || line.find("undefined reference to ").map(|at| &line[at..]);
+    let undefined =
+        || line.find("undefined reference to ").filter(|_| !line.contains("warning: ")).map(|at| &line[at..]);
+    // Bazel's own: `ERROR: /src/BUILD:3:1: Compiling a.cc failed: …`
+    let of_bazel =
+        || line.strip_prefix("ERROR: ").filter(|rest| rest.contains(" failed: ") || rest.contains("BUILD"));
     let of_go = || {
         let (_, rest) = line.split_once(".go:")?;
         let mut parts = rest.splitn(3, ':');
-        let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
         let [row, column] = [parts.next()?, parts.next()?];
-        (is_number(row) && is_number(column)).then(|| parts.next()).flatten()
+        (is_digits(row) && is_digits(column)).then(|| parts.next()).flatten()
     };
-    error.or_else(undefined).or_else(of_go)
+    error.or_else(undefined).or_else(of_bazel).or_else(of_go)
 }
 
 #[cfg(test)]
@@ -88,6 +119,17 @@ mod tests {
             ),
             ("collect2: error: ld returned 1 exit status", "collect2: error: ld returned 1 exit status"),
             ("./bench.go:3:5: undefined: x", "../b/bench.go:13:5: undefined: x"),
+            ("nvcc error   : 'cicc' died due to signal 11", "nvcc error   : 'cicc' died due to signal 6"),
+            (
+                "ptxas fatal   : Unresolved extern function 'f'",
+                "ptxas fatal   : Unresolved extern function 'f'",
+            ),
+            ("bench.s:3: Error: no such instruction: `x'", "b.s:7: Error: no such instruction: `x'"),
+            ("Bench.hs:3:1: error:", "b/Bench.hs:17:1: error:"),
+            (
+                "ERROR: /src/BUILD:3:1: Compiling a.cc failed: (Exit 1)",
+                "ERROR: /x/BUILD:4:1: Compiling a.cc failed: (Exit 1)",
+            ),
             ("make[1]: *** [Makefile:2: bench] Error 1", "make[2]: *** [Makefile:3: bench] Error 1"),
             (
                 "CMake Error at CMakeLists.txt:3 (find_package):",
@@ -96,10 +138,10 @@ mod tests {
         ] {
             let [here, there] = [line, elsewhere].map(build_errors);
             assert_eq!(here.len(), 1, "{line}");
-            let same = |errors: &BTreeSet<String>| {
-                errors.iter().next().map(|error| error.trim_end_matches('s').to_owned())
+            let key = |errors: &BTreeMap<String, String>| {
+                errors.keys().next().map(|error| error.trim_end_matches('s').to_owned())
             };
-            assert_eq!(same(&here), same(&there), "{line}");
+            assert_eq!(key(&here), key(&there), "{line}");
         }
     }
 
@@ -116,9 +158,19 @@ mod tests {
             "make: Nothing to be done for 'bench'.",
             "0 errors, 1 warning",
             "error: ",
+            "max error: 1.2e-5",
+            "error: none",
+            "   12 | cudaError_t err = cudaMalloc(&p, n);",
+            "      |                 ^ error: not this one",
+            "-- Looking for VK_ERROR_OUT_OF_DATE_KHR - found",
+            "bench.cpp:3: warning: ignoring return value of type 'hipError_t' [-Wunused-value]",
+            "ERROR: pip's dependency resolver does not currently take into account all the packages that are installed.",
+            "ld: a.o: warning: undefined reference to `f'",
+            "test_error ... ok",
+            "CHECK failed: 0",
             "see bench.go: it is slow",
         ] {
-            assert_eq!(build_errors(line), BTreeSet::new(), "{line}");
+            assert_eq!(build_errors(line), BTreeMap::new(), "{line}");
         }
     }
 }

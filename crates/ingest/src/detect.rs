@@ -3,7 +3,7 @@
 
 use serde::de::IgnoredAny;
 
-use benchgate_core::model::{is_in, without_colors};
+use benchgate_core::model::{is_in, name_words, without_colors, words};
 
 use super::json_scan::Scanner;
 use super::logs::{crash, is_status};
@@ -254,13 +254,25 @@ pub fn content(bytes: &[u8]) -> FileContent {
 /// Returns the words with which a program that measures itself states the time of an operation or a rate: `us/op`,
 /// `requests/s`, `ms per token`, `qps`. Rates of bytes are missing, because programs with a fixed amount of work log them.
 pub fn time_of_an_operation(text: &str) -> Option<&str> {
-    const UNITS: &str = "s sec secs second ms us µs μs ns";
-    const OPERATIONS: &str = "op ops iter iters iteration iterations it call calls request requests req reqs token tokens tok \
-        image images sample samples query queries inference inferences item items frame frames";
+    const UNITS: &str = "s sec secs second ms msec us usec µs μs ns nsec";
+    const OPERATIONS: &str = "op ops iter iters iteration iterations it call calls request requests req reqs token tokens tok t \
+        image images sample samples query queries inference inferences item items frame frames event events step steps loop \
+        loops transaction transactions dhrystones";
     const RATES: &str = "qps rps iops";
-    /// Headings of the tables of pytest-benchmark, hyperfine, divan and wrk, and the most important line of k6.
-    const HEADINGS: [&str; 5] =
-        ["Name (time in", "Time (mean ± ", "│ slowest", "Latency Distribution", "http_req_duration"];
+    /// Headings of the tables of pytest-benchmark, hyperfine, divan, wrk, BenchmarkDotNet, Catch2, benchdnn, STREAM and
+    /// `openssl speed`, and the most important line of k6.
+    const HEADINGS: [&str; 10] = [
+        "Name (time in",
+        "Time (mean ± ",
+        "│ slowest",
+        "Latency Distribution",
+        "| Mean ",
+        "est run time",
+        "Output template: perf,",
+        "Best Rate MB/s",
+        "bytes per second processed",
+        "http_req_duration",
+    ];
     let are = |one: &str, two: &str| {
         is_in(UNITS, one) && is_in(OPERATIONS, two) || is_in(OPERATIONS, one) && is_in(UNITS, two)
     };
@@ -268,8 +280,8 @@ pub fn time_of_an_operation(text: &str) -> Option<&str> {
         let lower = word.to_lowercase();
         lower.split_once('/').map_or(is_in(RATES, &lower), |(one, other)| are(one, other))
     };
-    let words = text.split(|c: char| !(c.is_alphanumeric() || c == '/' || c == '_' || c == '.'));
-    let mut words = words
+    let parts = text.split(|c: char| !(c.is_alphanumeric() || c == '/' || c == '_' || c == '.'));
+    let mut parts = parts
         .map(|word| word.trim_end_matches('.').trim_start_matches(|c: char| c.is_ascii_digit() || c == '.'));
     // `0.12 ms per token`, `Samples per second: 1200`
     let per = || {
@@ -281,14 +293,29 @@ pub fn time_of_an_operation(text: &str) -> Option<&str> {
                 |word: Option<&str>| word.is_some_and(|word| word.contains(|c: char| c.is_ascii_digit()));
             let is_stated = is_number(before.split_whitespace().nth_back(1))
                 || is_number(after.split_whitespace().nth(1));
-            (is_stated && are(&one.to_lowercase(), &other.to_lowercase())).then(|| line.trim())
+            let (one, other) = (one.to_lowercase(), other.to_lowercase());
+            // `events: 1000 (99.9 per sec.)`
+            let is_rate = is_number(before.split_whitespace().last()) && is_in(UNITS, &other);
+            (is_rate || is_stated && are(&one, &other)).then(|| line.trim())
+        })
+    };
+    // `Throughput: 800 FPS`, `latency average = 1.2 ms`; but not `Throughput: 512 MB/s`
+    let labelled = || {
+        text.lines().find_map(|line| {
+            let (name, value) = line.split_once([':', '='])?;
+            let mut said = value.split_whitespace();
+            let is_number = said.next()?.starts_with(|c: char| c.is_ascii_digit());
+            let is_of_bytes =
+                said.next().is_some_and(|unit| unit.contains('B') || unit.to_lowercase().contains("bit"));
+            let names_it = words(&name_words(name)).iter().any(|word| is_in("throughput latency tps", word));
+            (is_number && !is_of_bytes && names_it).then(|| line.trim())
         })
     };
     let named = || HEADINGS.into_iter().find(|known| text.contains(known));
     // tinybench, vitest
     let both =
         || ["\"latency\":", "\"throughput\":"].iter().all(|key| text.contains(key)).then_some("latency");
-    words.find(states_time).or_else(per).or_else(named).or_else(both)
+    parts.find(states_time).or_else(per).or_else(labelled).or_else(named).or_else(both)
 }
 
 /// The kind of a file that is not a result, as far as its bytes show it.

@@ -25,14 +25,12 @@ const CRASH_STARTS: &[&str] = &[
     "PLEASE submit a bug report to ",
     "Fatal glibc error: ",
     "pure virtual method called",
-    "LLVM ERROR: ",
     "Stack dump:",
     "Command terminated by signal ",
     "Memory access fault by GPU node",
     "timeout: sending signal ",
     "timeout: the monitored command dumped core",
     "timeout: failed to run command ",
-    "ninja: build stopped: ",
     "srun: error: ",
     "slurmstepd: error: ",
     "*** Aborted at ",
@@ -44,8 +42,6 @@ const CRASH_STARTS: &[&str] = &[
     "Exception in thread ",
     "ERROR: LoadError: ",
     "[  FAILED  ]",
-    "CMake Error",
-    "FAILED: ",
     "The following tests FAILED",
     "Errors while running CTest",
     "test result: FAILED",
@@ -338,11 +334,10 @@ pub(super) fn is_crash(line: &str) -> bool {
             number.parse().is_ok_and(|code: i64| code != 0)
         })
     };
-    // `make: *** [Makefile:2: bench] Error 1`, `make[1]: *** [bench] Killed`
-    let made = ["make", "gmake"].iter().any(|name| line.starts_with(name)) && line.contains(": *** ");
     // Valgrind
     let counted = line.split_once("ERROR SUMMARY: ").is_some_and(|(_, rest)| !rest.starts_with("0 errors"));
-    made || counted
+    is_failed_build(line)
+        || counted
         || EXITS.iter().any(failed)
         || job && (line.starts_with("Exit ") || line.starts_with("exit ") || zsh_ended(line))
         || SIGNALS.iter().any(ended_by)
@@ -351,6 +346,14 @@ pub(super) fn is_crash(line: &str) -> bool {
         || CRASH_PARTS.iter().any(|part| line.contains(part)) && !line.contains("_STATUS_SUCCESS")
         || (line.contains("Assertion ") && line.ends_with("failed."))
         || failed_tests(line)
+}
+
+/// Returns whether a line of a build tool or compiler reports that it failed.
+pub(super) fn is_failed_build(line: &str) -> bool {
+    const STARTS: [&str; 4] = ["ninja: build stopped: ", "CMake Error", "FAILED: ", "LLVM ERROR: "];
+    // `make: *** [Makefile:2: bench] Error 1`, `make[1]: *** [bench] Killed`
+    let made = ["make", "gmake"].iter().any(|name| line.starts_with(name)) && line.contains(": *** ");
+    made || STARTS.iter().any(|start| line.starts_with(start))
 }
 
 /// Returns whether a line of ctest or Bazel counts failed tests: `90% tests passed, 1 tests failed out of 10`,

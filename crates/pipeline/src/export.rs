@@ -94,6 +94,8 @@ struct ExportMeta {
     read: Vec<String>,
     /// Those that did not exist at first.
     absent: Vec<String>,
+    /// Files that only the kernel saw it open; `None` if it could not be observed.
+    observed: Option<Vec<String>>,
 }
 
 fn source(entry: CacheEntry<ExportMeta>) -> PreparedSource {
@@ -117,6 +119,7 @@ fn source(entry: CacheEntry<ExportMeta>) -> PreparedSource {
         lowering: meta.output_type.clone(),
         read: meta.read.clone(),
         absent: meta.absent.clone(),
+        observed: meta.observed.clone(),
         damaged: entry.damaged,
     }
 }
@@ -236,6 +239,7 @@ async fn make(host: &Host<'_>, job: ExportJob<'_>, key: &str, staged: &Path) -> 
     let heard = answer.heard.as_ref();
     let [read, absent] = [heard.map(|heard| &heard.read), heard.map(|heard| &heard.absent)]
         .map(|files| files.map_or_else(Vec::new, |files| names_of(job.sources(), files)));
+    let observed = heard.and_then(|heard| Some(names_of(job.sources(), heard.observed.as_deref()?)));
     let key = traced(host, job, key, answer.heard.as_ref(), staged).await?;
     let meta = ExportMeta {
         seconds: answer.seconds.get("total").copied().unwrap_or_default(),
@@ -250,6 +254,7 @@ async fn make(host: &Host<'_>, job: ExportJob<'_>, key: &str, staged: &Path) -> 
         reference_problem,
         read,
         absent,
+        observed,
     };
     let files = std::iter::once(&meta.mlir)
         .chain(&meta.inputs)
@@ -287,7 +292,8 @@ async fn traced(
     // The request's key already contains the files in the sources.
     let sources = clean(job.sources());
     let listed = heard.listed.iter().filter(|path| !path.starts_with(&sources));
-    let trace = host.sources.record(heard.read.iter(), listed, &place, &host.digests).await;
+    let read = heard.read.iter().chain(heard.observed.iter().flatten());
+    let trace = host.sources.record(read, listed, &place, &host.digests).await;
     trace.keep(&host.cache, TRACES, key)?;
     Ok(trace.entry_key(key))
 }
@@ -338,8 +344,6 @@ async fn ask(host: &Host<'_>, job: ExportJob<'_>, out: &Path) -> Staged<ExportAn
     let mut interpreter = lease.interpreter(host, job.sources(), &log, timeout).await?;
     let started = Instant::now();
     let inputs = generated::inputs(host, job.planned).await?;
-    // What it opened since the answer before belongs to no model.
-    drop(interpreter.session.opened());
     interpreter.session.send(&request(job, inputs, out)?.to_string()).await;
     let mut stage = "start".to_owned();
     loop {
@@ -357,11 +361,14 @@ async fn ask(host: &Host<'_>, job: ExportJob<'_>, out: &Path) -> Staged<ExportAn
         // After an unreadable answer, the state of the interpreter is unknown, so it is not reused.
         let message: serde_json::Value = serde_json::from_str(&line).map_err(unreadable)?;
         if matches!(message["status"].as_str(), Some("ok" | "failed" | "unsupported")) {
-            let opened = interpreter.session.opened();
+            let used = interpreter.used();
             lease.give_back(interpreter).await;
             let mut answer = serde_json::from_value::<ExportAnswer>(message).map_err(unreadable)?;
-            if let Some((heard, opened)) = answer.heard.as_mut().zip(opened) {
-                heard.add(opened, job.sources(), &host.sources);
+            if let Some(heard) = &mut answer.heard {
+                match used {
+                    Some(used) => heard.add(used, job.sources(), &host.sources),
+                    None => host.note_unobserved(),
+                }
             }
             return Ok(ExportAnswer { took: started.elapsed(), ..answer });
         }

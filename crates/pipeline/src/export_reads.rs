@@ -27,7 +27,9 @@ async fn note_heads_files(host: &Host<'_>, base: &mut PreparedSide<'_>, head: &P
     let tree = tree.and_then(|repository| Ok((repository.tracked()?, repository)));
     for prepared in &mut base.benchmarks {
         let sources = &prepared.planned.side.side.sources;
-        let read = prepared.source.iter().flat_map(|source| &source.read);
+        let source = prepared.source.as_ref();
+        let read =
+            source.iter().flat_map(|source| source.read.iter().chain(source.observed.iter().flatten()));
         let read: Vec<PathBuf> = read.map(|name| clean(&sources.join(name))).collect();
         if read.is_empty() {
             continue;
@@ -86,9 +88,19 @@ fn note_local_files(host: &Host<'_>, base: &PreparedSide<'_>, head: &mut Prepare
         let Some(partner) = of_base.iter().find(|it| it.name() == prepared.name()) else { continue };
         let (Some(read_by_base), Some(read_by_head)) = (&partner.source, &prepared.source) else { continue };
         let folders = [partner, prepared].map(|side| side.planned.side.side.sources.as_path());
-        let sought: BTreeSet<&str> = read_by_base.read.iter().map(String::as_str).collect();
+        let (by_base, by_head) = match (&read_by_base.observed, &read_by_head.observed) {
+            (Some(by_base), Some(by_head)) => (by_base.as_slice(), by_head.as_slice()),
+            (Some(_), None) if !read_by_head.read.is_empty() => {
+                let detail = "head's export can't be observed, but base's can";
+                prepared.lints.push(Lint::new(LintCode::WorkloadChanged, detail));
+                continue;
+            }
+            _ => Default::default(),
+        };
+        let sought: BTreeSet<&str> = read_by_base.read.iter().chain(by_base).map(String::as_str).collect();
         let is_absent = |name: &String| read_by_head.absent.contains(name);
-        let names: Vec<_> = read_by_head.read.iter().map(|name| (name.as_str(), !is_absent(name))).collect();
+        let read = read_by_head.read.iter().chain(by_head);
+        let names: Vec<_> = read.map(|name| (name.as_str(), !is_absent(name))).collect();
         let lint = match local_file(folders, &names, &sought, |path| host.sources.is_own(path)) {
             Ok(None) => continue,
             Ok(Some(what)) => Lint::new(LintCode::WorkloadChanged, format!("head's export {what}")),

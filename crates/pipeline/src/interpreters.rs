@@ -4,7 +4,7 @@
 //! is started only when a model is waiting and a processor is free. Interpreters of different environments
 //! run in parallel.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -66,6 +66,8 @@ struct Pool {
 /// A running interpreter and its own temporary folder.
 pub(super) struct ExportInterpreter {
     pub(super) session: ProgramSession,
+    /// Libraries that it has loaded, which an export can use without opening them again.
+    libraries: BTreeSet<PathBuf>,
     /// The source folder from which it exports. An interpreter serves one side only, because that side's code
     /// may have changed its state.
     serves: PathBuf,
@@ -177,13 +179,37 @@ impl Lease<'_> {
             Reply::Interrupted => return Err(PipelineError::Interrupted.into()),
             lost => return Err(crashed(session, lost, "start").await.into()),
         }
-        Ok(ExportInterpreter { session, serves: sources.to_owned(), _temporary: temporary })
+        let mut interpreter = ExportInterpreter {
+            session,
+            libraries: BTreeSet::new(),
+            serves: sources.to_owned(),
+            _temporary: temporary,
+        };
+        // Of what it opened so far, exports can only use the libraries.
+        drop(interpreter.used());
+        Ok(interpreter)
     }
 
     /// Returns an interpreter to the pool, so that it can export another model.
     pub(super) async fn give_back(&self, interpreter: ExportInterpreter) {
         self.pool.idle.lock().await.push(interpreter);
     }
+}
+
+impl ExportInterpreter {
+    /// The files that the last request used, if they could be observed.
+    pub(super) fn used(&mut self) -> Option<BTreeSet<PathBuf>> {
+        let mut used = self.session.used()?;
+        self.libraries.extend(used.iter().filter(|path| is_library(path)).cloned());
+        used.extend(self.libraries.iter().cloned());
+        Some(used)
+    }
+}
+
+/// Returns whether a path names a library: `libfoo.so.1`.
+pub(super) fn is_library(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.ends_with(".so") || name.contains(".so.")
 }
 
 fn is_hello(line: &str) -> bool {

@@ -310,6 +310,7 @@ async fn source(
         lowering: None,
         read: Vec::new(),
         absent: Vec::new(),
+        observed: None,
         damaged: None,
     })
 }

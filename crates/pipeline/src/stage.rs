@@ -156,6 +156,8 @@ pub(super) struct PreparedSource {
     pub(super) read: Vec<String>,
     /// Those of these files that did not exist at first.
     pub(super) absent: Vec<String>,
+    /// Files that only the kernel saw the export use; `None` if it could not be observed.
+    pub(super) observed: Option<Vec<String>>,
     /// The reason why an older cache entry could not be used, if there was one.
     pub(super) damaged: Option<String>,
 }

@@ -13,11 +13,11 @@ use std::path::{Component, Path, PathBuf};
 
 use super::PipelineError;
 use super::cache::{Cache, Digests, KeyBuilder, aside, write_json};
+use super::interpreters::is_library;
 use super::slots::Memo;
 use super::stage::{StageError, StageFailure, Staged};
 use benchgate_host::files::{self, without_parents};
 use benchgate_host::git::{GitError, Repository};
-use benchgate_host::process::Opened;
 use serde::{Deserialize, Serialize};
 
 /// Extensions of files that benchgate and its tools write next to a configuration. Models read such files
@@ -37,29 +37,42 @@ pub(super) struct Heard {
     /// Folders of the interpreter and its packages, which the key already contains.
     #[serde(default)]
     environment: Vec<PathBuf>,
+    /// Files that only the kernel saw it open; `None` if it could not be observed.
+    #[serde(skip)]
+    pub(super) observed: Option<Vec<PathBuf>>,
 }
 
 impl Heard {
-    /// Adds the files that native code or child processes opened.
-    pub(super) fn add(&mut self, opened: Opened, sources: &Path, known: &Sources) {
+    /// Adds the files that native code or child processes used.
+    pub(super) fn add(&mut self, used: BTreeSet<PathBuf>, sources: &Path, known: &Sources) {
         let place = TracePlace::of_program(sources, sources);
+        let is_below = |path: &Path, mut folders: std::slice::Iter<'_, PathBuf>| {
+            let is_around = |folder: &Path| place.folders.iter().any(|it| it.starts_with(folder));
+            folders.any(|folder| path.starts_with(folder) && !is_around(folder))
+        };
+        let system: Vec<PathBuf> = SYSTEM.iter().map(PathBuf::from).collect();
+        // Images and clusters keep models in these.
+        let may_hold_models = |path: &Path| {
+            ["/opt", "/usr/local", "/usr/share"].iter().any(|it| path.starts_with(it)) && !is_library(path)
+        };
         let is_system = |path: &Path| {
-            let system = SYSTEM.iter().map(Path::new).chain(self.environment.iter().map(PathBuf::as_path));
-            let mut around = system.filter(|folder| !place.folders.iter().any(|it| it.starts_with(folder)));
-            around.any(|folder| path.starts_with(folder))
+            is_below(path, self.environment.iter())
+                || is_below(path, system.iter()) && !may_hold_models(path)
+                || ["/run", "/var/cache", "/var/lib/sss"].iter().any(|it| path.starts_with(it))
         };
-        // The name of a checkout, whose folder may be reached through a link, is the same in every run.
-        let named = |path: PathBuf| match path.strip_prefix(&place.folders[1]) {
-            Ok(inside) => place.folder().join(inside),
-            Err(_) => path,
+        // Each run has checkouts of its own, with a `.git` that names their folder.
+        let is_git = |path: &Path| path.iter().any(|part| part == ".git");
+        let mut folders = known.real_folders();
+        folders.insert(0, (place.folders[1].clone(), place.folders[0].clone()));
+        // Links may lead to the folders of benchgate, whose names are the same in every run.
+        let named = |path: PathBuf| {
+            let inside = |(real, name): &(PathBuf, PathBuf)| Some(name.join(path.strip_prefix(real).ok()?));
+            folders.iter().find_map(inside).unwrap_or(path)
         };
-        let found = opened.used.into_iter().filter(|path| !is_system(path)).map(named);
-        let found = found.filter(|path| !known.is_own(path));
-        let all: BTreeSet<PathBuf> = self.read.drain(..).chain(found).collect();
-        // The state of a link contains its target's, which may be large.
-        let target = |path: &PathBuf| path.canonicalize().ok().filter(|target| target != path);
-        let targets: BTreeSet<PathBuf> = all.iter().filter_map(target).collect();
-        self.read.extend(all.into_iter().filter(|path| !targets.contains(path)));
+        let found = used.into_iter().filter(|path| !is_system(path) && !is_git(path)).map(named);
+        let found: BTreeSet<PathBuf> = found.filter(|path| !known.is_own(path)).collect();
+        let reported: BTreeSet<&PathBuf> = self.read.iter().collect();
+        self.observed = Some(found.into_iter().filter(|path| !reported.contains(path)).collect());
     }
 }
 
@@ -89,8 +102,11 @@ impl TracePlace {
         Self { folders: [folder, real], tools: Some(clean(tools)) }
     }
 
-    fn folder(&self) -> &Path {
-        &self.folders[0]
+    /// The file that a name in a trace stands for. Names for an interpreter are computed from the names of the folders, also of
+    /// those that are links.
+    fn file(&self, name: &str) -> PathBuf {
+        let path = self.folders[0].join(name);
+        if self.tools.is_none() { clean(&path) } else { path }
     }
 
     /// The names of a file in a trace. Names are relative to the sources, even for files outside of them,
@@ -223,6 +239,13 @@ impl Sources {
         below(&self.own) && !below(&self.checkouts)
     }
 
+    /// The folders of benchgate that are reached through links: where they really are, and their names.
+    fn real_folders(&self) -> Vec<(PathBuf, PathBuf)> {
+        let folders = self.checkouts.iter().chain(&self.own);
+        let real = folders.filter_map(|folder| Some((folder.canonicalize().ok()?, folder.clone())));
+        real.filter(|(real, folder)| real != folder).collect()
+    }
+
     /// Records the current state of the files that were read and the folders that were listed.
     pub(super) async fn record(
         &self,
@@ -233,24 +256,24 @@ impl Sources {
     ) -> Trace {
         let mut trace = Trace { files: BTreeMap::new(), folders: BTreeMap::new() };
         for name in read.flat_map(|path| place.names(path)) {
-            let now = file_state(&place.folder().join(&name), digests).await;
+            let now = file_state(&place.file(&name), digests).await;
             trace.files.insert(name, now);
         }
         for name in listed.flat_map(|path| place.names(path)) {
-            let now = self.listing(&place.folder().join(&name));
+            let now = self.listing(&place.file(&name));
             trace.folders.insert(name, now);
         }
         trace
     }
 
     /// Returns whether all files and folders of a trace are unchanged.
-    async fn holds(&self, trace: &Trace, folder: &Path, digests: &Digests) -> bool {
+    async fn holds(&self, trace: &Trace, place: &TracePlace, digests: &Digests) -> bool {
         for (name, then) in &trace.files {
-            if file_state(&folder.join(name), digests).await != *then {
+            if file_state(&place.file(name), digests).await != *then {
                 return false;
             }
         }
-        trace.folders.iter().all(|(name, then)| self.listing(&folder.join(name)) == *then)
+        trace.folders.iter().all(|(name, then)| self.listing(&place.file(name)) == *then)
     }
 
     fn listing(&self, folder: &Path) -> Option<String> {
@@ -278,7 +301,7 @@ impl Sources {
             // A trace that can't be read is treated like a missing one.
             let read = fs::read(&path).ok().and_then(|bytes| serde_json::from_slice::<Trace>(&bytes).ok());
             let Some(trace) = read else { continue };
-            if self.holds(&trace, place.folder(), digests).await {
+            if self.holds(&trace, place, digests).await {
                 files::mark_used(&index);
                 return Some(trace.entry_key(key));
             }
@@ -315,7 +338,8 @@ pub(super) async fn file_state(path: &Path, digests: &Digests) -> Option<String>
     let link = if itself.is_symlink() { fs::read_link(path).ok() } else { None };
     // Write permission is left out, because it differs between a checkout and a working tree.
     let runs = fs::metadata(path).is_ok_and(|target| target.permissions().mode() & 0o111 != 0);
-    let content = digests.readable(path).await;
+    // A large file that is used by a link too is hashed once.
+    let content = digests.readable(&path.canonicalize().unwrap_or_else(|_| path.to_owned())).await;
     let builder = KeyBuilder::new("state/1").bytes("runs", &[u8::from(runs)]);
     let builder = builder.text("content", content.as_deref().unwrap_or("none"));
     Some(builder.bytes("link", link.unwrap_or_default().as_os_str().as_encoded_bytes()).finish())

@@ -112,6 +112,61 @@ fn a_base_that_runs_untracked_code_of_heads_working_tree_is_never_green() {
 }
 
 #[test]
+fn a_base_that_is_built_from_heads_working_tree_is_never_green() {
+    let built = |build: &str| {
+        let change = Change::empty();
+        let clone = change.0.work().display().to_string();
+        change.0.write(".gitignore", "/out\n/venv\n");
+        change.0.write("part.sh", ":");
+        change.0.write("build.sh", build.replace("CLONE", &clone));
+        change.begin(". ${0%/*}/part; rows", &built_by_script());
+        change.0.write("part.sh", "sleep 0.01");
+        change
+    };
+    let rest = "cp bench.sh $1/bench";
+    let tracked = built(&format!("cp CLONE/part.sh $1/part; {rest}"));
+    is_refused("a tracked file", &tracked.strictly(), "base's build read head's `part.sh`");
+    let object = built(&format!("cp CLONE/out/part.o $1/part; {rest}"));
+    object.0.write("out/part.o", ":");
+    is_refused("an object", &object.strictly(), "`out/part.o`, which git does not track");
+    let archive =
+        built(&format!("git -C CLONE archive HEAD part.sh | tar -xC $1; mv $1/part.sh $1/part; {rest}"));
+    is_refused("head's repository", &archive.strictly(), "base's build read head's repository");
+    let tool = built(&format!("cp CLONE/venv/lib/part.o $1/part; {rest}"));
+    tool.0.write("venv/pyvenv.cfg", "");
+    tool.0.write("venv/lib/part.o", ":");
+    is_accepted("a tool of a virtual environment", &tool.strictly());
+}
+
+#[test]
+fn a_change_that_no_build_reads_is_never_green() {
+    // As make does for a program that was committed.
+    let make = "[ -e part.sh ] && cp made.sh $1/bench";
+    let made = |build: &str| {
+        let change = Change::empty();
+        change.0.write("build.sh", build);
+        change.0.write("part.sh", ":");
+        change.0.write("made.sh", super::suite_commands::script("rows"));
+        change.begin("rows", &built_by_script());
+        change
+    };
+    let change = made(make);
+    is_accepted("unchanged", &change.strictly());
+    change.0.write("README", "Documentation");
+    is_accepted("a changed document", &change.strictly());
+    change.0.write("part.sh", "sleep 0.01");
+    is_refused(
+        "a changed part",
+        &change.strictly(),
+        "head's build looks at `part.sh`, which differs from base's",
+    );
+    // git looks at all files.
+    let change = made("git status > /dev/null; cp made.sh $1/bench");
+    change.0.write("part.sh", "sleep 0.01");
+    is_accepted("a build that asks git for a version", &change.strictly());
+}
+
+#[test]
 fn a_head_that_takes_a_file_away_from_base_is_never_green() {
     let cache = |change: &Change| {
         let folder = change.0.work().with_file_name("home").join(".cache/app");
@@ -260,11 +315,13 @@ fn a_head_whose_build_falls_back_to_an_older_program_is_never_green() {
         assert_ne!(outcome.code, Some(0), "{case}");
     };
     let silent = compile.replace(" >&2", " > /dev/null");
-    let committed = "head's processes run `older.sh`, which base's commit contains too";
+    let committed = "head's processes use `older.sh`, which base's commit contains too";
     for (build, is_told) in [
         (format!("{compile} || cp older.sh $1/bench"), true),
         (format!("{silent} || cp older.sh $1/bench"), false),
         (format!("{silent} || ln -s $PWD/older.sh $1/bench"), false),
+        (format!("{silent} || {{ touch older.sh; cp older.sh $1/bench; chmod -x $1/bench; }}"), false),
+        (format!("{silent} || mv older.sh $1/bench"), false),
     ] {
         let change = Change::empty();
         change.0.write("build.sh", &build);

@@ -239,6 +239,9 @@ fn is_alike(label: &str, one: &str, two: &str) -> bool {
     one == two || is_no_less || is_of_sides || is_measured && range(one).zip(range(two)).is_some_and(overlap)
 }
 
+/// The label of a command's benchmark that holds the line that was measured, and its variables.
+pub const RUN_LINE: &str = "run-line";
+
 /// The labels of a command's benchmark that hold the lines run before it was measured.
 pub const SETUP: &str = "setup";
 pub const PREPARE: &str = "prepare";
@@ -261,6 +264,7 @@ pub fn is_axis(label: &str) -> bool {
             | "device"
             | "backend"
             | RENAMED_FROM
+            | RUN_LINE
             | JUDGED_BY
     );
     !is_other && !label.starts_with(ENVIRONMENT)

@@ -24,8 +24,8 @@ mod verification;
 pub use benchmark::{
     ANY_TEXT, ARCHITECTURE, Artifact, Benchmark, BenchmarkGlob, BenchmarkName, BlockSlot, DEVICE_CLOCK,
     ENVIRONMENT, FIELD, FIELDS, GeneratedCode, JUDGED_BY, JUDGED_BY_OUTPUTS, Kernel, KernelCode, LABEL,
-    LABEL_WORDS, MetricSeries, PREPARE, Process, Profile, RENAMED_FROM, SETUP, SILENT, STANDARD_OUTPUT,
-    Series, Summary, VARIES, Workload, is_axis, is_of_command,
+    LABEL_WORDS, MetricSeries, PREPARE, Process, Profile, RENAMED_FROM, RUN_LINE, SETUP, SILENT,
+    STANDARD_OUTPUT, Series, Summary, VARIES, Workload, is_axis, is_of_command,
 };
 pub use device::{BACKENDS, DeviceFacts, DeviceKind, GpuClock, Vendor, device_driver, is_cpu};
 pub use effect::{Estimate, Interval, Method, RunSummary, SideStats, Typical, WaiverUse};

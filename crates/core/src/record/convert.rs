@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::model::{
     Anchor, Artifact, Benchmark, BenchmarkName, Calibration, Lint, Metric, MetricKind, MetricSeries, Origin,
-    Outcome, PREPARE, Process, Run, SETUP, Series, SideName, Spread, Stage, Summary, Toolchain, Verification,
-    is_of_command,
+    Outcome, PREPARE, Process, RUN_LINE, Run, SETUP, Series, SideName, Spread, Stage, Summary, Toolchain,
+    Verification, is_of_command, shell_word,
 };
 
 use super::benchmark_v1::telemetry;
@@ -125,12 +125,17 @@ fn programs(side: &SideRecord) -> BTreeMap<String, String> {
     side.commands.iter().map(of_command).chain(of_all).collect()
 }
 
-/// Returns the labels of a benchmark. The lines that ran before it come from its command's record: a row that
-/// a program printed can't state them.
+/// Returns the labels of a benchmark. Its line and those that ran before it come from its command's record: a row that a
+/// program printed can't state them.
 fn labels(record: &BenchmarkRecord, commands: &[CommandRecord]) -> BTreeMap<String, String> {
     let mut labels = record.labels.clone();
     if let Some(command) = commands.iter().find(|command| is_of_command(&record.name, &command.name)) {
-        for (label, line) in [(SETUP, &command.setup), (PREPARE, &command.prepare)] {
+        let variables = command
+            .configured
+            .iter()
+            .filter_map(|(key, value)| Some(format!("{}={} ", key.strip_prefix("env.")?, shell_word(value))));
+        let run = command.configured.get("run").map(|run| variables.collect::<String>() + run);
+        for (label, line) in [(RUN_LINE, &run), (SETUP, &command.setup), (PREPARE, &command.prepare)] {
             match line {
                 Some(line) => labels.insert(label.to_owned(), line.clone()),
                 None => labels.remove(label),

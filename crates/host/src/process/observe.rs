@@ -199,7 +199,7 @@ impl Observer {
             Call::Look { path, .. } => {
                 for path in named(request, path)? {
                     if path == Path::new(END_OF_SECTION) {
-                        self.end_section();
+                        self.notes.end_section(!self.hidden);
                     } else {
                         self.notes.read(path);
                     }
@@ -299,8 +299,9 @@ impl Observer {
         Ok(())
     }
 
-    pub(super) fn end_section(&mut self) {
-        self.notes.end_section(!self.hidden);
+    /// Passes the observations to benchgate, once the program has ended.
+    pub(super) fn end(self) {
+        self.notes.end(!self.hidden);
     }
 }
 

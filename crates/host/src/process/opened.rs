@@ -56,8 +56,8 @@ pub const END_OF_SECTION: &str = "/proc/benchgate/end-of-section";
 /// The notes of a supervisor about a program that is running.
 pub(super) struct Notes {
     started: SystemTime,
-    /// The file in which the supervisor passes its observations to benchgate, and its length.
-    shared: (RawFd, u64),
+    /// The file in which the supervisor passes its observations to benchgate, its length, and whether it has all of them.
+    shared: (RawFd, u64, bool),
     /// The observations of the current section.
     opened: Opened,
     /// Names that the program has named before.
@@ -74,7 +74,7 @@ impl Notes {
     pub(super) fn new(shared: RawFd) -> Self {
         let (named, made, carried) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         let (started, opened) = (SystemTime::now(), Opened::default());
-        Self { started, shared: (shared, START), opened, named, made, carried }
+        Self { started, shared: (shared, START, true), opened, named, made, carried }
     }
 
     pub(super) fn list(&mut self, path: PathBuf) {
@@ -199,43 +199,54 @@ impl Notes {
         self.opened.kept_memory.insert(kind.to_owned());
     }
 
-    /// Passes the observations of the current section to benchgate through the shared file, and begins another one. If
-    /// they are incomplete, so are those of all later sections.
-    pub(super) fn end_section(&mut self, is_complete: bool) {
+    /// Passes the observations to benchgate through the shared file, once the program has ended.
+    pub(super) fn end(mut self, is_complete: bool) {
         let opened = std::mem::take(&mut self.opened);
-        let mut text = Vec::new();
-        let mut add = |kind: &str, content: &[u8]| {
-            text.extend_from_slice(kind.as_bytes());
-            text.extend_from_slice(content);
-            text.push(0);
-        };
-        for path in &opened.read {
-            add("r", path.as_os_str().as_bytes());
-        }
-        for path in &opened.used {
-            add("u", path.as_os_str().as_bytes());
-        }
-        for path in &opened.removed {
-            add("d", path.as_os_str().as_bytes());
-        }
-        for path in &opened.listed {
-            add("l", path.as_os_str().as_bytes());
-        }
+        let mut entries = Entries::default();
+        opened.read.iter().for_each(|path| entries.add("r", path.as_os_str().as_bytes()));
+        opened.removed.iter().for_each(|path| entries.add("d", path.as_os_str().as_bytes()));
+        opened.listed.iter().for_each(|path| entries.add("l", path.as_os_str().as_bytes()));
         for (path, time) in &opened.found {
             let time = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-            add(&format!("f{}", time.as_nanos()), path.as_os_str().as_bytes());
+            entries.add(&format!("f{}", time.as_nanos()), path.as_os_str().as_bytes());
         }
-        for kind in &opened.kept_memory {
-            add("k", kind.as_bytes());
-        }
-        add("s", &[]);
-        let (shared, length) = &mut self.shared;
+        opened.kept_memory.iter().for_each(|kind| entries.add("k", kind.as_bytes()));
+        self.pass_on(entries, &opened.used, is_complete);
+    }
+
+    /// Passes the files that were used in the current section to benchgate, and begins another one, to which files belong that
+    /// were made in this one.
+    pub(super) fn end_section(&mut self, is_complete: bool) {
+        let opened = std::mem::take(&mut self.opened);
+        self.made.clear();
+        self.carried.clear();
+        self.named.clear();
+        self.pass_on(Entries::default(), &opened.used, is_complete);
+    }
+
+    /// Appends a section to the shared file.
+    fn pass_on(&mut self, mut entries: Entries, used: &BTreeSet<PathBuf>, is_complete: bool) {
+        used.iter().for_each(|path| entries.add("u", path.as_os_str().as_bytes()));
+        entries.add("s", &[]);
+        let (shared, length, has_all) = &mut self.shared;
         // SAFETY: the supervisor inherited the descriptor, which stays open until the supervisor ends.
         let file = std::mem::ManuallyDrop::new(unsafe { File::from_raw_fd(*shared) });
-        let is_written = file.write_all_at(&text, *length).is_ok();
-        *length += text.len() as u64;
+        *has_all &= file.write_all_at(&entries.0, *length).is_ok() && is_complete;
+        *length += entries.0.len() as u64;
         // The marker is written last, so that incomplete observations don't begin with `+`.
-        drop(file.write_all_at(if is_written && is_complete { b"+" } else { b"-" }, 0));
+        drop(file.write_all_at(if *has_all { b"+" } else { b"-" }, 0));
+    }
+}
+
+/// Observations as text: a letter for the kind, the content, and a zero.
+#[derive(Default)]
+struct Entries(Vec<u8>);
+
+impl Entries {
+    fn add(&mut self, kind: &str, content: &[u8]) {
+        self.0.extend_from_slice(kind.as_bytes());
+        self.0.extend_from_slice(content);
+        self.0.push(0);
     }
 }
 

@@ -2,8 +2,10 @@
 //!
 //! Runs one program to its end.
 
+use std::collections::BTreeSet;
 use std::future::pending;
 use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -13,7 +15,7 @@ use tokio::time::{sleep, timeout};
 
 use super::child::{Child, Log, OutputHead, Tail, exit_of, peak_memory_bytes, wall};
 use super::supervisor::{GRACE, Report};
-use super::{Cancel, Command, Exit, Finished, Opened, ProcessError};
+use super::{Cancel, Command, Exit, Finished, ProcessError};
 
 /// Maximum length of an answer.
 const LINE_LIMIT: u64 = 16 << 20;
@@ -107,10 +109,10 @@ impl ProgramSession {
         }
     }
 
-    /// The files that the program and its descendants opened since the last call, up to the moment when they last looked for
-    /// [`super::END_OF_SECTION`]. `None` if the program is not observed, or did not look for it.
-    pub fn opened(&mut self) -> Option<Opened> {
-        self.child.opened()
+    /// The files whose content the program and its descendants could use since the last call, up to the moment when they last
+    /// looked for [`super::END_OF_SECTION`]. `None` if the program is not observed, or did not look for it.
+    pub fn used(&mut self) -> Option<BTreeSet<PathBuf>> {
+        self.child.opened().map(|opened| opened.used)
     }
 
     /// Closes the program's input, waits up to `limit` for the program to end by itself, and otherwise ends

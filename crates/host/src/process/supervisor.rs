@@ -293,8 +293,8 @@ fn watch_over(
 
 /// Reports to benchgate, cleans up, and ends the supervisor.
 fn end(plan: &SupervisorPlan, tree: ProcessTree) -> ! {
-    if let Some(mut observer) = tree.observer {
-        observer.end_section();
+    if let Some(observer) = tree.observer {
+        observer.end();
     }
     if let Some(cgroup) = &plan.cgroup {
         // A cgroup can be busy for a moment after its last member died.

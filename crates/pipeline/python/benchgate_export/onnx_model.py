@@ -157,35 +157,47 @@ def _inputs(np, onnx, model, request: Request) -> dict:
                 raise Failure("construct", "BAD_INPUTS", f"size {axis} of input {value.name} is open ({name or 'unnamed'}): {how}")
             shape.append(dimension.dim_value)
         # Flags and counts: 0 and 1 are valid for almost all of them.
-        largest = rows.get(value.name, 2)
-        found[value.name] = (numbers.standard_normal(shape) if dtype.kind == "f" else numbers.integers(0, largest, shape)).astype(dtype)
+        count = rows.get(value.name, 2)
+        if dtype.kind in "iu":
+            count = min(count, int(np.iinfo(dtype).max) + 1)
+        found[value.name] = (numbers.standard_normal(shape) if dtype.kind == "f" else numbers.integers(0, count, shape)).astype(dtype)
     return found
 
 
-# Operations whose output has the values of their first input.
-PASSED_ON = {"Cast", "Concat", "Expand", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Squeeze", "Tile", "Transpose", "Unsqueeze"}
+# Operations whose output has the values of their first input, and those for which any value is valid.
+PASSED_ON = {"Cast", "Expand", "Flatten", "Identity", "Reshape", "Slice", "Squeeze", "Tile", "Transpose", "Unsqueeze"}
+HARMLESS = {"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Shape", "Size"}
 
 
 def _rows_of_tables(graph) -> dict[str, int]:
-    """For each input that selects rows of stored tables, such as token IDs, the number of rows of the smallest one: with 0 and 1
-    alone, an output would not depend on most of an embedding."""
+    """For each input that only selects rows of stored tables, such as token IDs, the number of rows of the smallest one: with 0
+    and 1 alone, an output would not depend on most of an embedding."""
     shapes = {tensor.name: tensor.dims for tensor in graph.initializer}
     for node in graph.node:
         if node.op_type == "Constant":
             shapes.update({node.output[0]: it.t.dims for it in node.attribute if it.name == "value"})
     origins = {value.name: value.name for value in graph.input}
     rows: dict[str, int] = {}
+    used_otherwise = set()
     for node in graph.node:
-        if node.op_type == "Gather" and node.input[0] in shapes and node.input[1] in origins:
+        selects = node.op_type == "Gather" and node.input[0] in shapes and node.input[1] in origins
+        if selects:
             axis = next((it.i for it in node.attribute if it.name == "axis"), 0)
             dims, selected = shapes[node.input[0]], origins[node.input[1]]
             if -len(dims) <= axis < len(dims):
-                rows[selected] = min(dims[axis], rows.get(selected, dims[axis]))
+                rows[selected] = min(max(dims[axis], 1), rows.get(selected, dims[axis]))
         elif node.op_type in ("Cast", "DequantizeLinear", "Identity") and node.input[0] in shapes:
             shapes[node.output[0]] = shapes[node.input[0]]
-        elif node.op_type in PASSED_ON and node.input and node.input[0] in origins:
+        elif node.op_type in PASSED_ON and node.input[0] in origins:
             origins[node.output[0]] = origins[node.input[0]]
-    return rows
+        elif node.op_type not in HARMLESS:
+            used_otherwise.update(origins[name] for name in node.input if name in origins)
+        # Graphs in a node, of a loop or a condition, may use any tensor.
+        if any(getattr(it, "g", None) is not None and it.g.node for it in node.attribute):
+            return {}
+    # An output, or an operation for which large values may be out of its range.
+    used_otherwise.update(origins[value.name] for value in graph.output if value.name in origins)
+    return {name: count for name, count in rows.items() if name not in used_otherwise}
 
 
 def _sizes(wanted, given, options: dict) -> dict[str, int]:

@@ -392,7 +392,8 @@ class OnnxInputs(unittest.TestCase):
         stored = {"words": [1000, 8], "kinds": [8, 3], "bytes": [500, 8]}
         graph = types.SimpleNamespace(
             initializer=[types.SimpleNamespace(name=name, dims=dims) for name, dims in stored.items()],
-            input=[types.SimpleNamespace(name=name) for name in ("ids", "kind", "mask", "flat")],
+            input=[types.SimpleNamespace(name=name) for name in ("ids", "kind", "mask", "flat", "position")],
+            output=[types.SimpleNamespace(name="e")],
             node=[
                 node("Cast", ["ids"], "ids64"),
                 node("Gather", ["words", "ids64"], "a"),
@@ -402,6 +403,9 @@ class OnnxInputs(unittest.TestCase):
                 node("Gather", ["kinds", "kind"], "c", axis=-1),
                 node("Mul", ["mask", "a"], "d"),
                 node("Gather", ["a", "flat"], "e"),
+                node("Gather", ["words", "position"], "f"),
+                node("ScatterElements", ["d", "position", "f"], "h"),
+                node("Equal", ["ids", "pad"], "i"),
             ],
         )
         self.assertEqual(onnx_model._rows_of_tables(graph), {"ids": 500, "kind": 3})

@@ -218,6 +218,7 @@ impl OpenBundle {
             lowering: module.lowering.clone(),
             read: Vec::new(),
             absent: Vec::new(),
+            observed: None,
             damaged: None,
         }
     }

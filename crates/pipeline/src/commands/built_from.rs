@@ -52,6 +52,7 @@ impl BuiltFrom<'_> {
         if found.is_empty() {
             found.extend(self.reuses(by_base, by_head, bases).await);
         }
+        found.extend(self.unread_change(by_head).await);
         found.extend(self.uncommitted(by_base, by_head).unwrap_or_else(Some));
         found.extend(self.above_the_clone("build", by_base, by_head));
         found.extend(self.other_data().await);
@@ -165,6 +166,29 @@ impl BuiltFrom<'_> {
             }
         }
         true
+    }
+
+    /// The finding that head's build looks at a source file that differs from base's, as `make` does for its time, but reads it
+    /// not, and both sides run the same program: it was committed, and is taken for a newer one.
+    async fn unread_change(&self, by_head: &Opened) -> Option<Lint> {
+        // git looks at all files.
+        if by_head.used.iter().any(|path| path.file_name().is_some_and(|name| name == "git")) {
+            return None;
+        }
+        let (base, head) = (self.base.0, self.head.0);
+        let looked_at = by_head.read.iter().filter(|path| !by_head.used.contains(*path));
+        for name in looked_at.filter_map(|path| head.name_in_sources(self.host, path)) {
+            let [of_base, of_head] = [base, head].map(|side| side.sources[0].join(&name));
+            let differs = of_base.is_file() && of_head.is_file() && !self.is_same(&of_base, &of_head).await;
+            if differs && !self.run().is_empty() && self.runs_the_same().await {
+                return other_work(format!(
+                    "head's build looks at `{}`, which differs from base's, but does not read it, and both sides run the \
+                     same program",
+                    shown(&name)
+                ));
+            }
+        }
+        None
     }
 
     /// The note that the processes use different data that the builds made: the result of a compiler under test, or a

@@ -67,7 +67,11 @@ pub(crate) async fn observe(
             lints.extend(fallback::new_errors(reference, command));
             lints.extend(fallback::older_program(host, (reference, of_base), (command, of_head)).await);
             lints.extend(kept_state(of_base, of_head));
-            lints.extend(others_sources::read_by_base(host, (reference, of_base), command).await);
+            let by_base = [("build", reference.build_files.as_ref()), ("setup", reference.setup_files.get())];
+            let by_base = by_base.into_iter().filter_map(|(what, files)| Some((what, files?)));
+            for used in by_base.chain([("processes", &of_base.opened)]) {
+                lints.extend(others_sources::read_by_base(host, (reference, used), command).await);
+            }
             lints.extend(others_sources::made_by_head((reference, of_base), of_head, &head.commands));
             lints.extend(taken_from_base(host, (reference, of_base), command, &there));
             let built_from = BuiltFrom { host, base: (reference, of_base), head: (command, of_head) };

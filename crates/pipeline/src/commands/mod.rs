@@ -13,6 +13,7 @@ mod others_sources;
 mod outputs;
 mod reading;
 mod records;
+mod said;
 mod slot;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -170,8 +171,9 @@ pub(super) struct PreparedCommand {
     ran: Mutex<Vec<Range<SystemTime>>>,
     /// The processor time that the code of each line took, without that of the kernel.
     busy: Mutex<BTreeMap<Line, Vec<Duration>>>,
-    /// The errors that the logs of lines state although the lines ended with success.
-    errors: Mutex<BTreeSet<(Line, String)>>,
+    /// The errors that the logs of lines state although the lines ended with success, by what they have in common with those of
+    /// the other side.
+    errors: Mutex<BTreeMap<(Line, String), String>>,
     /// Findings about the process that is observed after everything was measured.
     observed: OnceLock<Vec<Lint>>,
     /// The command as written in the configuration, with its placeholders, because `{build}` is a different folder
@@ -369,7 +371,9 @@ impl PreparedCommand {
         let finished = host.run(&self.line(line, Path::new(""), EVERYTHING).log(log)).await?;
         self.note_end(&finished);
         self.note_busy(Line::Prepare, &finished);
-        self.note_errors(Line::Prepare, &finished.stderr_tail);
+        if finished.exit == Exit::Success {
+            self.note_errors(Line::Prepare, &finished.stderr_tail);
+        }
         Ok((finished.exit != Exit::Success).then_some(finished))
     }
 
@@ -381,7 +385,7 @@ impl PreparedCommand {
     }
 
     fn note_errors(&self, line: Line, log: &str) {
-        let stated = benchgate_ingest::build_errors(log).into_iter().map(|error| (line, error));
+        let stated = benchgate_ingest::build_errors(log).into_iter().map(|(key, error)| ((line, key), error));
         self.errors.lock().unwrap_or_else(PoisonError::into_inner).extend(stated);
     }
 

@@ -13,17 +13,20 @@ use crate::host::Host;
 use crate::trace::file_state;
 use benchgate_core::model::{Lint, LintCode, excerpt};
 use benchgate_host::git::Repository;
+use benchgate_host::process::Opened;
 
 use super::PreparedCommand;
 use super::leftovers::{LONGEST_NAME, compiled_from};
 use super::observed::ObservedProcess;
 
-/// The finding that base's process read a file that git tracks in head's working tree and that differs in
-/// base's checkout. Other files in the working tree, such as those of a virtual environment, are tools that
-/// both sides share.
+/// Files that base's processes, build or `setup` used, and a word for which of them.
+pub(super) type UsedByBase<'a> = (&'static str, &'a Opened);
+
+/// The finding that base read a file that git tracks in head's working tree and that differs in base's checkout. Other files
+/// in the working tree, such as those of a virtual environment, are tools that both sides share.
 pub(super) async fn read_by_base(
     host: &Host<'_>,
-    (base, observed): (&PreparedCommand, &ObservedProcess),
+    (base, (what, opened)): (&PreparedCommand, UsedByBase<'_>),
     head: &PreparedCommand,
 ) -> Option<Lint> {
     // Sides that are two folders of one tree have no checkout, and may share files on purpose.
@@ -32,19 +35,25 @@ pub(super) async fn read_by_base(
     }
     let is_bases = |path: &Path| base.sources.iter().any(|sources| path.starts_with(sources));
     let mut names = BTreeSet::new();
-    for path in observed.opened.read.iter().filter(|path| !is_bases(path)) {
+    for path in opened.read.iter().filter(|path| !is_bases(path)) {
         // Python reads the compiled file of an unchanged source.
         let source = compiled_from(path).unwrap_or_else(|| path.clone());
         names.extend(head.name_in_sources(host, &source));
     }
+    let repository = Repository::open(&head.sources[1]);
+    // Base's checkout has a repository of its own, which only shares the objects.
+    let is_heads = |repository: &Repository| opened.used.contains(&repository.root().join(".git/HEAD"));
+    if repository.as_ref().is_ok_and(is_heads) {
+        let detail = format!("base's {what} read head's repository, so both sides may run head's code");
+        return Some(Lint::new(LintCode::WorkloadChanged, detail));
+    }
     if names.is_empty() {
         return None;
     }
-    let tracked = match Repository::open(&head.sources[1]).and_then(|repository| repository.tracked()) {
+    let tracked = match repository.and_then(|repository| repository.tracked()) {
         Ok(tracked) => tracked,
         Err(error) => {
-            let why =
-                format!("it is unknown whether base's processes read head's sources: failed to {error}");
+            let why = format!("it is unknown whether base's {what} read head's sources: failed to {error}");
             return Some(Lint::new(LintCode::Unobserved, why));
         }
     };
@@ -52,32 +61,32 @@ pub(super) async fn read_by_base(
         let [of_base, of_head] = [base, head].map(|side| side.sources[0].join(name));
         if file_state(&of_base, &host.digests).await != file_state(&of_head, &host.digests).await {
             let detail = format!(
-                "base's processes read head's `{}`, which differs from base's, so both sides may run head's code",
+                "base's {what} read head's `{}`, which differs from base's, so both sides may run head's code",
                 excerpt(name, LONGEST_NAME)
             );
             return Some(Lint::new(LintCode::WorkloadChanged, detail));
         }
     }
-    untracked_code(host, (base, observed), head, &tracked).await
+    untracked_code(host, (base, (what, opened)), head, &tracked).await
 }
 
-/// The finding that base's process used code in head's working tree that git does not track, such as a library
-/// that `pip install -e .` compiled. It is unknown whether a tool that both sides share was unpacked there, or head's
+/// The finding that base used code in head's working tree that git does not track, such as a library that
+/// `pip install -e .` compiled. It is unknown whether a tool that both sides share was unpacked there, or head's
 /// code was built there before benchgate began. Builds leave their files beside the sources or in folders
 /// with a few names; elsewhere, the code is only pointed out.
 async fn untracked_code(
     host: &Host<'_>,
-    (base, observed): (&PreparedCommand, &ObservedProcess),
+    (base, (what, opened)): (&PreparedCommand, UsedByBase<'_>),
     head: &PreparedCommand,
     tracked: &BTreeSet<PathBuf>,
 ) -> Option<Lint> {
     let mut elsewhere = None;
-    for path in &observed.opened.used {
+    for path in &opened.used {
         let Some(name) = head.name_in_sources(host, path) else { continue };
         let file = head.sources[1].join(&name);
         let is_tools = file.ancestors().take_while(|it| *it != head.sources[1]).any(holds_tools);
         // A submodule is tracked as a folder.
-        if file.ancestors().any(|it| tracked.contains(it)) || is_tools || !is_code(path) {
+        if file.ancestors().any(|it| tracked.contains(it)) || is_tools || !is_code(path) && !is_object(path) {
             continue;
         }
         let of_base = file_state(&base.sources[0].join(&name), &host.digests).await;
@@ -89,7 +98,8 @@ async fn untracked_code(
         let shown = excerpt(&name, LONGEST_NAME);
         if is_beside || is_build {
             let detail = format!(
-                "base's processes run head's `{shown}`, which git does not track, so both sides may run head's code"
+                "base's {what} used head's `{shown}`, which git does not track, so both sides may run head's \
+                 code"
             );
             return Some(Lint::new(LintCode::WorkloadChanged, detail));
         }
@@ -113,6 +123,11 @@ fn is_name_of_build(part: &OsStr) -> bool {
     let part = part.to_string_lossy();
     ["_build", "_skbuild", "dist", "out", "target"].contains(&part.as_ref())
         || ["build", "cmake-build", "bazel-"].iter().any(|start| part.starts_with(start))
+}
+
+/// Returns whether a compiler made a file for a linker.
+fn is_object(path: &Path) -> bool {
+    path.extension().is_some_and(|kind| ["a", "o", "rlib", "rmeta"].iter().any(|it| kind == *it))
 }
 
 /// Returns whether a file is a program, a library or a module of Python.

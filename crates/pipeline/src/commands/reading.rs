@@ -6,8 +6,8 @@ use std::path::Path;
 
 use benchgate_config::{CommandLine, OutputReading};
 use benchgate_core::model::{
-    ANY_TEXT, Benchmark, Consequence, Context, Lint, LintCode, Metric, MetricSeries, Outcome, Quality,
-    SILENT, STANDARD_OUTPUT, Series, Stage, Unit, digest_of, excerpt, is_hash, is_in,
+    Benchmark, Consequence, Context, Lint, LintCode, Metric, MetricSeries, Outcome, STANDARD_OUTPUT, Series,
+    Stage, Unit,
 };
 use benchgate_core::record::{MOST_RESULT_BYTES, OutcomeRecord, SampleMap};
 use benchgate_host::files;
@@ -15,6 +15,7 @@ use benchgate_host::process::{Exit, Finished};
 use benchgate_ingest::{self, FileContent, Format};
 
 use super::super::compile::failure;
+use super::said::said;
 use super::{CommandRows, PreparedCommand, Printed, PrintedRow, PrintedStatistic};
 
 /// Measurements of a process of a command.
@@ -139,63 +140,6 @@ fn unread(command: &PreparedCommand, finished: &Finished, bytes: &[u8]) -> Resul
         output.printed.rows.iter_mut().for_each(|row| row.lints.push(lint.clone()));
     }
     Ok(output)
-}
-
-/// Names of days and months, by their first three letters, and units of time.
-const OF_DATES: &str = "Mon Tue Wed Thu Fri Sat Sun Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec";
-const OF_TIMES: &str = "ns us µs ms s sec secs second seconds min mins minutes h hours";
-
-/// Returns what a process printed, without what is not the same on both sides, or in any two runs, although the program
-/// does the same: paths, versions, hashes, times, and lines with a date. A program that failed without an error may print
-/// nothing, or another text than base's.
-fn said(printed: &str) -> String {
-    const LONGEST: usize = 60;
-    let is_digit = |c: char| c.is_ascii_digit();
-    let is_dated = |line: &&str| {
-        line.split_whitespace().any(|word| {
-            let word = word.trim_matches(|c: char| !c.is_alphanumeric());
-            // In lower case, `may` and `sun` are words.
-            let is_name = word.len() == 3 && is_in(OF_DATES, word);
-            let is_clock = word.contains([':', '-'])
-                && word.starts_with(is_digit)
-                && word.chars().all(|c| is_digit(c) || "-:.TZ".contains(c));
-            is_name || is_clock
-        })
-    };
-    let bare = |word: &str| word.trim_matches(|c: char| !c.is_alphanumeric()).to_owned();
-    // `checksum: 9f86d081`, but not `commit 9f86d081`.
-    let is_checksum = |words: &[&str], at: usize| {
-        let assigned = words[at].rsplit_once(['=', ':']).map(|(name, _)| name);
-        let before = words[..at].iter().rev().copied().find(|word| word.contains(char::is_alphanumeric));
-        [assigned, before]
-            .into_iter()
-            .flatten()
-            .any(|name| Quality::is_checksum(name.trim_matches(|c: char| !c.is_alphanumeric())))
-    };
-    let is_kept = |word: &str, next: Option<&&str>| {
-        let bare = bare(word);
-        let is_version = bare.split('.').count() > 2
-            || bare.strip_prefix('v').is_some_and(|rest| rest.starts_with(is_digit));
-        let unit = bare.trim_start_matches(|c: char| is_digit(c) || c == '.');
-        let next = next.map(|next| next.trim_matches(|c: char| !c.is_alphanumeric()));
-        let is_number = unit.is_empty() && !bare.is_empty();
-        let is_time = bare.starts_with(is_digit) && is_in(OF_TIMES, unit)
-            || is_number && next.is_some_and(|next| is_in(OF_TIMES, next));
-        !word.contains(['/', '\\']) && !is_hash(&bare) && !is_version && !is_time
-    };
-    let of_line = |line: &str| {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let is_said = |at: &usize| is_kept(words[*at], words.get(at + 1)) || is_checksum(&words, *at);
-        let kept = (0..words.len()).filter(is_said).map(|at| words[at]);
-        kept.collect::<Vec<_>>().join(" ")
-    };
-    let lines: Vec<String> = printed.lines().filter(|line| !is_dated(line)).map(of_line).collect();
-    match lines.join(" ").trim() {
-        _ if printed.trim_ascii().is_empty() => SILENT.to_owned(),
-        "" => ANY_TEXT.to_owned(),
-        text if text.chars().count() <= LONGEST => text.to_owned(),
-        text => format!("{} (SHA-256 {})", excerpt(text, LONGEST), &digest_of([text])[..12]),
-    }
 }
 
 /// Treats the process itself as one benchmark.
