@@ -14,6 +14,10 @@ const LEAST_ROWS: usize = 5;
 /// Minimum number of stored sessions; with fewer, it is unknown whether removing the shift helps.
 const LEAST_SESSIONS: usize = 3;
 
+/// Factor by which the correction may widen a row's own spread. A change that made most rows faster is no shift of the row that
+/// it left alone, which would look slower by as much.
+const MOST_WIDENED: f64 = 2.0;
+
 /// One row's costs (log scale) in the stored sessions, by number, and in head.
 pub struct RowCosts<'a> {
     pub stored: &'a [(usize, f64)],
@@ -34,6 +38,8 @@ pub struct Common {
     /// Number of stored sessions.
     sessions: usize,
     now: Vec<f64>,
+    /// Rows whose stored sessions the correction makes clearly less alike, so that it is not applied to them.
+    apart: Vec<bool>,
 }
 
 pub struct CommonShifts {
@@ -68,16 +74,22 @@ impl Common {
         // A few slow rows do not make a common shift.
         stored[sessions..].iter_mut().filter(|rows| rows.len() < LEAST_ROWS).for_each(Vec::clear);
         stored.iter_mut().chain([&mut now]).for_each(|deviations| deviations.sort_by(f64::total_cmp));
-        let common = Self { usual, stored, sessions, now };
-        let spread = |of: &dyn Fn(usize) -> Vec<f64>| {
-            let spreads: Vec<f64> = (0..rows.len()).filter_map(|row| describe::stddev(&of(row))).collect();
-            describe::median(&spreads)
+        let common = Self { usual, stored, sessions, now, apart: vec![false; rows.len()] };
+        let spreads = |of: &dyn Fn(usize) -> Vec<f64>| -> Vec<Option<f64>> {
+            (0..rows.len()).map(|row| describe::stddev(&of(row))).collect()
         };
-        let before = spread(&|row| costs(&rows[row]))?;
-        let after = spread(&|row| {
+        let median = |spreads: &[Option<f64>]| {
+            describe::median(&spreads.iter().flatten().copied().collect::<Vec<f64>>())
+        };
+        let before = spreads(&|row| costs(&rows[row]));
+        let after = spreads(&|row| {
             common.without(row, rows[row].stored, None).0.into_iter().map(|(_, cost)| cost).collect()
-        })?;
-        (after < before).then_some(common)
+        });
+        let is_apart = |(before, after): (&Option<f64>, &Option<f64>)| {
+            before.zip(*after).is_some_and(|(before, after)| after > MOST_WIDENED * before)
+        };
+        let apart = before.iter().zip(&after).map(is_apart).collect();
+        (median(&after)? < median(&before)?).then_some(Self { apart, ..common })
     }
 
     /// Returns the costs of a row, minus the common shift of the other rows in each session that has one.
@@ -87,6 +99,9 @@ impl Common {
         stored: &[(usize, f64)],
         now: Option<f64>,
     ) -> (Vec<(usize, f64)>, Option<f64>) {
+        if self.apart[row] {
+            return (stored.to_vec(), now);
+        }
         let usual = self.usual[row];
         let less = |deviations: &[f64], cost: f64| cost - median_of_others(deviations, cost - usual);
         let of = |session: usize| self.stored.get(session).map_or(&[][..], Vec::as_slice);
@@ -161,6 +176,26 @@ mod tests {
         let shifts = common.shifts();
         assert_eq!(shifts.stored.len(), 4);
         assert!(shifts.now > 0.15, "what all rows did is not lost: {}", shifts.now);
+    }
+
+    #[test]
+    fn a_row_that_a_change_of_most_rows_left_alone_stays_as_it_is() {
+        let rows = 0..6;
+        let faster = |row: usize| if row == 0 { 0.0 } else { -0.2 };
+        let stored: Vec<Vec<(usize, f64)>> = rows
+            .map(|row| {
+                let own = |day: usize| 0.002 * ((row * 7 + day * 3) % 5) as f64;
+                (0..8).map(|day| (day, own(day) + if day == 7 { faster(row) } else { 0.0 })).collect()
+            })
+            .collect();
+        let costs = |(row, stored): (usize, &'_ Vec<(usize, f64)>)| (stored.clone(), faster(row));
+        let owned: Vec<_> = stored.iter().enumerate().map(costs).collect();
+        let rows: Vec<RowCosts<'_>> =
+            owned.iter().map(|(stored, now)| RowCosts { stored, slow: &[], now: Some(*now) }).collect();
+        let common = Common::of_rows(&rows, 8, 0).unwrap();
+        assert_eq!(common.without(0, rows[0].stored, rows[0].now), (rows[0].stored.to_vec(), rows[0].now));
+        let (_, now) = common.without(1, rows[1].stored, rows[1].now);
+        assert!(now.unwrap().abs() < 0.01, "the others share their shift");
     }
 
     #[test]

@@ -234,7 +234,7 @@ fn a_refusal_recommends_a_format_only_where_it_keeps_the_evidence() {
     let summaries = super::fixture_path("google_benchmark/aggregates-only.json").to_str().unwrap().to_owned();
     let outcome = world.run(["convert", &summaries, "out.json"]).expect_code(2);
     insta::assert_snapshot!(outcome.stderr.replace(&summaries, "FILE"), @"
-    error: failed to write FILE as run-json: the format can't store the spread in the summaries of BM_abs/process_time/real_time
+    error: failed to write FILE as run-json: the format can't store the spread and the kind of the summaries of BM_abs/process_time/real_time
     hint: `--to google-benchmark` keeps it; `--lossy` leaves this information out; a comparison of such files may then pass although a comparison of the originals does not
     ");
     let mut run = fixture("google_benchmark/aggregates-only.json");

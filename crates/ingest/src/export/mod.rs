@@ -280,15 +280,17 @@ fn deciding(benchmark: &Benchmark) -> impl Iterator<Item = &MetricSeries> {
 
 /// Describes the loss in formats that only store repetitions.
 fn spread_of_summaries(run: &Run) -> Option<String> {
-    // A mean alone shows no skew, but a mean and a median do.
-    let has_spread =
-        |it: &Summary| [it.mean, it.median, it.stddev, it.min, it.max].iter().flatten().count() > 1;
+    // A mean alone shows no skew, but it would be compared with medians.
+    let has_spread = |it: &Summary| {
+        let of_many = it.n.is_some_and(|n| n > 1) && it.mean.is_some();
+        of_many || [it.mean, it.median, it.stddev, it.min, it.max].iter().flatten().count() > 1
+    };
     let lossy = |benchmark: &Benchmark| {
         deciding(benchmark)
             .any(|it| matches!(&it.series, Series::Summaries(all) if all.iter().any(has_spread)))
     };
     let which = affected_benchmarks(run, lossy)?;
-    Some(format!("the spread in the summaries of {which}"))
+    Some(format!("the spread and the kind of the summaries of {which}"))
 }
 
 /// Returns whether a benchmark was measured but would be a failed row in a format in which every row has a
