@@ -15,9 +15,8 @@ const LONGEST: usize = 80;
 pub fn build_errors(log: &str) -> BTreeMap<String, String> {
     let key = |said: &str| {
         let is_place = |word: &&str| word.contains(['/', '\\']);
-        let constant = |word: &str| {
-            word.contains(|c: char| c.is_ascii_digit()).then_some("…").unwrap_or(word).to_owned()
-        };
+        let constant =
+            |word: &str| if word.contains(|c: char| c.is_ascii_digit()) { "…" } else { word }.to_owned();
         said.split_whitespace().filter(|word| !is_place(word)).map(constant).collect::<Vec<_>>().join(" ")
     };
     let of_line = |line: &str| {
