@@ -17,6 +17,8 @@ const LEAST_SESSIONS: usize = 3;
 /// Factor by which the correction may widen a row's own spread. A change that made most rows faster is no shift of the row that
 /// it left alone, which would look slower by as much.
 const MOST_WIDENED: f64 = 2.0;
+/// Minimum number of stored sessions that show this; the spread of fewer is too uncertain.
+const SESSIONS_TO_BE_APART: usize = 5;
 
 /// One row's costs (log scale) in the stored sessions, by number, and in head.
 pub struct RowCosts<'a> {
@@ -85,11 +87,14 @@ impl Common {
         let after = spreads(&|row| {
             common.without(row, rows[row].stored, None).0.into_iter().map(|(_, cost)| cost).collect()
         });
-        let is_apart = |(before, after): (&Option<f64>, &Option<f64>)| {
-            before.zip(*after).is_some_and(|(before, after)| after > MOST_WIDENED * before)
+        let usual = median(&after)?;
+        let is_apart = |row: usize| {
+            let sides =
+                before[row].zip(after[row]).filter(|_| rows[row].stored.len() >= SESSIONS_TO_BE_APART);
+            sides.is_some_and(|(before, after)| after > MOST_WIDENED * before.max(usual))
         };
-        let apart = before.iter().zip(&after).map(is_apart).collect();
-        (median(&after)? < median(&before)?).then_some(Self { apart, ..common })
+        let apart = (0..rows.len()).map(is_apart).collect();
+        (usual < median(&before)?).then_some(Self { apart, ..common })
     }
 
     /// Returns the costs of a row, minus the common shift of the other rows in each session that has one.

@@ -127,11 +127,25 @@ fn other_axis(base: &Benchmark, head: &Benchmark) -> Option<Lint> {
 /// Returns the finding that a command's line or its variables differ between two sessions: its arguments may name a smaller
 /// problem. In one session, where head's line is part of the change, the report says so.
 fn other_line(base: &Benchmark, head: &Benchmark) -> Option<Lint> {
-    let line = |side: &Benchmark| side.labels.get(RUN_LINE).map(|line| excerpt(line, 80));
+    let line = |side: &'_ Benchmark| -> Option<Vec<String>> {
+        Some(side.labels.get(RUN_LINE)?.split_whitespace().map(str::to_owned).collect())
+    };
     let (of_base, of_head) = line(base).zip(line(head))?;
-    let detail = || format!("the sides differ in `run`: {of_base} / {of_head}");
-    (base.labels.get(RUN_LINE) != head.labels.get(RUN_LINE))
-        .then(|| Lint::new(LintCode::WorkloadChanged, detail()))
+    if of_base == of_head {
+        return None;
+    }
+    let same = |pairs: &mut dyn Iterator<Item = (&String, &String)>| {
+        pairs.take_while(|(one, two)| one == two).count()
+    };
+    let shorter = of_base.len().min(of_head.len());
+    let before = same(&mut of_base.iter().zip(&of_head));
+    let after = same(&mut of_base.iter().rev().zip(of_head.iter().rev())).min(shorter - before);
+    let shown = |words: &[String]| match &words[before..words.len() - after] {
+        [] => "nothing".to_owned(),
+        differing => format!("`{}`", excerpt(&differing.join(" "), 80)),
+    };
+    let (was, now) = (shown(&of_base), shown(&of_head));
+    Some(Lint::new(LintCode::WorkloadChanged, format!("the sides differ in `run` or `env`: {was} / {now}")))
 }
 
 /// Time of a call, in nanoseconds, that a few cycles take, and the factor by which base's must exceed it to show that

@@ -175,6 +175,11 @@ impl Repository {
         &self.root
     }
 
+    /// The folder of its HEAD, which is not in the working tree of a linked worktree.
+    pub fn git_folder(&self) -> &Path {
+        self.inner.path()
+    }
+
     pub fn head(&self) -> Result<Head, GitError> {
         let head = self.inner.head().map_err(|error| match error.code() {
             ErrorCode::UnbornBranch | ErrorCode::NotFound => GitError::NoCommit,

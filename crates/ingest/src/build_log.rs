@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use benchgate_core::model::{excerpt, without_colors};
 
-use super::logs::is_failed_build;
+use super::logs::{is_ended_by_signal, is_failed_build};
 use super::text::lines;
 
 /// Maximum number of characters of an error that is kept.
@@ -23,8 +23,9 @@ pub fn build_errors(log: &str) -> BTreeMap<String, String> {
         let line = without_colors(line.trim());
         // Compilers show the source line: `   12 |     puts("error: no input");`
         let is_source = line.trim_start_matches(|c: char| c.is_ascii_digit() || c == ' ').starts_with('|');
-        let said =
-            of_compiler(&line).or_else(|| is_failed_build(&line).then_some(&*line)).filter(|_| !is_source)?;
+        let said = of_compiler(&line)
+            .or_else(|| (is_failed_build(&line) || is_ended_by_signal(&line)).then_some(&*line))
+            .filter(|_| !is_source)?;
         Some((key(said), excerpt(said, LONGEST)))
     };
     lines(log).filter_map(|line| of_line(line.text)).collect()
@@ -58,15 +59,18 @@ fn of_compiler(line: &str) -> Option<&str> {
                     before.is_empty()
                         || before.ends_with(": ")
                         || before.ends_with(": fatal ")
+                        || before.ends_with(": internal compiler ")
                         || before == "nvcc "
                 }
             };
             // `error: 1e-6` and `error: none` are results.
-            let first = text.trim_start();
-            let is_text = text.starts_with(' ')
-                && !first.is_empty()
-                && !first.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
-            let is_told = is_text && first != "none" || text.is_empty() && is_placed(before);
+            let said: Vec<&str> = text.split_whitespace().collect();
+            let is_result = match said.as_slice() {
+                [] => true,
+                [one] | [one, _] => one.parse::<f64>().is_ok() || *one == "none",
+                _ => false,
+            };
+            let is_told = is_placed(before) || text.starts_with(' ') && !is_result;
             (begins && (code.trim().is_empty() || is_code(code)) && is_told).then(|| &line[at..])
         })
     });
@@ -129,6 +133,16 @@ mod tests {
                 "ERROR: /src/BUILD:3:1: Compiling a.cc failed: (Exit 1)",
                 "ERROR: /x/BUILD:4:1: Compiling a.cc failed: (Exit 1)",
             ),
+            (
+                "bench.c:3:1: internal compiler error: Segmentation fault",
+                "b.c:4:1: internal compiler error: Segmentation fault",
+            ),
+            ("cc1: error: -mfoo is not supported", "cc1: error: -mfoo is not supported"),
+            ("a.s:3: Error: .size expression", "b.s:3: Error: .size expression"),
+            (
+                "build.sh: line 3: 4711 Segmentation fault      cc a.c",
+                "build.sh: line 4: 12 Segmentation fault      cc a.c",
+            ),
             ("make[1]: *** [Makefile:2: bench] Error 1", "make[2]: *** [Makefile:3: bench] Error 1"),
             (
                 "CMake Error at CMakeLists.txt:3 (find_package):",
@@ -158,6 +172,7 @@ mod tests {
             "0 errors, 1 warning",
             "error: ",
             "max error: 1.2e-5",
+            "error: 0.5 %",
             "error: none",
             "   12 | cudaError_t err = cudaMalloc(&p, n);",
             "      |                 ^ error: not this one",

@@ -256,17 +256,15 @@ pub fn content(bytes: &[u8]) -> FileContent {
 pub fn time_of_an_operation(text: &str) -> Option<&str> {
     const UNITS: &str = "s sec secs second ms msec us usec µs μs ns nsec";
     const OPERATIONS: &str = "op ops iter iters iteration iterations it call calls request requests req reqs token tokens tok t \
-        image images sample samples query queries inference inferences item items frame frames event events step steps loop \
-        loops transaction transactions dhrystones";
+        image images sample samples query queries inference inferences item items frame frames event events loop loops \
+        transaction transactions dhrystones";
     const RATES: &str = "qps rps iops";
-    /// Headings of the tables of pytest-benchmark, hyperfine, divan, wrk, BenchmarkDotNet, Catch2, benchdnn, STREAM and
-    /// `openssl speed`, and the most important line of k6.
-    const HEADINGS: [&str; 10] = [
+    /// Headings of the tables of pytest-benchmark, hyperfine, divan, wrk, Catch2, benchdnn, STREAM and `openssl speed`, and the most important line of k6.
+    const HEADINGS: [&str; 9] = [
         "Name (time in",
         "Time (mean ± ",
         "│ slowest",
         "Latency Distribution",
-        "| Mean ",
         "est run time",
         "Output template: perf,",
         "Best Rate MB/s",
@@ -299,23 +297,27 @@ pub fn time_of_an_operation(text: &str) -> Option<&str> {
             (is_rate || is_stated && are(&one, &other)).then(|| line.trim())
         })
     };
-    // `Throughput: 800 FPS`, `latency average = 1.2 ms`; but not `Throughput: 512 MB/s`
+    // `Throughput: 800 FPS`, `latency average = 1.2 ms`, `tps = 1200`; but not `Throughput: 512 MB/s` or `latency: 4 cycles`
     let labelled = || {
         text.lines().find_map(|line| {
             let (name, value) = line.split_once([':', '='])?;
             let mut said = value.split_whitespace();
             let is_number = said.next()?.starts_with(|c: char| c.is_ascii_digit());
-            let is_of_bytes =
-                said.next().is_some_and(|unit| unit.contains('B') || unit.to_lowercase().contains("bit"));
-            let names_it = words(&name_words(name)).iter().any(|word| is_in("throughput latency tps", word));
-            (is_number && !is_of_bytes && names_it).then(|| line.trim())
+            let unit = said.next().unwrap_or_default().to_lowercase();
+            let is_timed = is_in(UNITS, &unit) || is_in("fps qps tps", &unit);
+            let name = name_words(name);
+            let named = |known: &str| words(&name).iter().any(|word| is_in(known, word));
+            (is_number && (named("tps") || is_timed && named("throughput latency"))).then(|| line.trim())
         })
     };
+    // BenchmarkDotNet
+    let of_table =
+        || text.lines().find(|line| ["| Method", "| Mean "].iter().all(|column| line.contains(column)));
     let named = || HEADINGS.into_iter().find(|known| text.contains(known));
     // tinybench, vitest
     let both =
         || ["\"latency\":", "\"throughput\":"].iter().all(|key| text.contains(key)).then_some("latency");
-    parts.find(states_time).or_else(per).or_else(labelled).or_else(named).or_else(both)
+    parts.find(states_time).or_else(per).or_else(labelled).or_else(of_table).or_else(named).or_else(both)
 }
 
 /// The kind of a file that is not a result, as far as its bytes show it.

@@ -150,7 +150,7 @@ impl ExportJob<'_> {
 async fn key(host: &Host<'_>, job: ExportJob<'_>) -> Staged<String> {
     let model = job.planned.model;
     let sources = job.sources();
-    let mut key = KeyBuilder::new("export/5")
+    let mut key = KeyBuilder::new("export/6")
         .text("package", &ExporterSource::digest())
         .text("environment", &job.exporters.environment(job.environment)?.digest)
         .text("exporter", job.exporter.into_str())

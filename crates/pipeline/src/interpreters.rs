@@ -66,7 +66,7 @@ struct Pool {
 /// A running interpreter and its own temporary folder.
 pub(super) struct ExportInterpreter {
     pub(super) session: ProgramSession,
-    /// Libraries that it has loaded, which an export can use without opening them again.
+    /// Libraries that it has loaded. Later exports can use them without opening them again, so all of them count as used by each.
     libraries: BTreeSet<PathBuf>,
     /// The source folder from which it exports. An interpreter serves one side only, because that side's code
     /// may have changed its state.

@@ -141,16 +141,16 @@ fn a_base_that_is_built_from_heads_working_tree_is_never_green() {
 #[test]
 fn a_change_that_no_build_reads_is_never_green() {
     // As make does for a program that was committed.
-    let make = "[ -e part.sh ] && cp made.sh $1/bench";
     let made = |build: &str| {
         let change = Change::empty();
         change.0.write("build.sh", build);
         change.0.write("part.sh", ":");
-        change.0.write("made.sh", super::suite_commands::script("rows"));
-        change.begin("rows", &built_by_script());
+        let program = change.0.write("made", super::suite_commands::script("rows"));
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        change.begin("rows", &built_by_script().replace("sh {build}/bench", "sh made"));
         change
     };
-    let change = made(make);
+    let change = made("[ -e part.sh ] && : > $1/built");
     is_accepted("unchanged", &change.strictly());
     change.0.write("README", "Documentation");
     is_accepted("a changed document", &change.strictly());
@@ -160,10 +160,21 @@ fn a_change_that_no_build_reads_is_never_green() {
         &change.strictly(),
         "head's build looks at `part.sh`, which differs from base's",
     );
-    // git looks at all files.
-    let change = made("git status > /dev/null; cp made.sh $1/bench");
-    change.0.write("part.sh", "sleep 0.01");
-    is_accepted("a build that asks git for a version", &change.strictly());
+    for (case, build) in [
+        ("git looks at all files", "git status > /dev/null; [ -e part.sh ]"),
+        ("a build that reads it", "[ -e part.sh ] && cat part.sh > $1/part"),
+    ] {
+        let change = made(build);
+        change.0.write("part.sh", "sleep 0.01");
+        is_accepted(case, &change.strictly());
+    }
+    // A program that is built, and a build that looks at files as cargo does.
+    let change = Change::empty();
+    change.0.write("build.sh", "[ -e part.sh ] && cp bench.sh $1/bench; chmod +x $1/bench");
+    change.0.write("part.sh", ":");
+    change.begin("rows", &built_by_script());
+    change.0.write("part.sh", "# Documentation");
+    is_accepted("a program that is built", &change.strictly());
 }
 
 #[test]

@@ -10,7 +10,9 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use super::number::{self, Number};
-use super::{Lint, Metric, Outcome, Telemetry, Verification, excerpt, name_their_sides};
+use super::{
+    Lint, Metric, Outcome, Telemetry, Verification, excerpt, is_in, name_their_sides, name_words, words,
+};
 
 /// The name that pairs a benchmark of one run with the same benchmark of another:
 /// `model/target/function` in benchgate's own runs, the tool's own name in foreign files.
@@ -217,8 +219,11 @@ pub const VARIES: &str = "varies from ";
 /// The least number of files in which a number that is always the same is a fact.
 const FILES_OF_A_FACT: usize = 3;
 
-/// Returns whether two values of a label are the same, or each names its side as `base.json` and `head.json` do, or a
-/// measurement of similar size: the ranges would overlap if one were twice as large. A single run has one value.
+/// Fields that name what a side wrote or ran, not what it worked on.
+const OF_SIDES: &str = "output outputs out outfile result results log filename program executable exe binary";
+
+/// Returns whether two values of a label are the same, name an output or a program of each side (`base.json`, `head.json`), or
+/// are measurements of similar size: the ranges would overlap if one were twice as large. A single run has one value.
 fn is_alike(label: &str, one: &str, two: &str) -> bool {
     let range = |value: &str| -> Option<(f64, f64)> {
         match value.strip_prefix(VARIES) {
@@ -235,11 +240,18 @@ fn is_alike(label: &str, one: &str, two: &str) -> bool {
     };
     // A head that prints something does not do less than a silent base, and another text hides no slowdown.
     let is_no_less = label == STANDARD_OUTPUT && (one == SILENT || two != SILENT);
-    let is_of_sides = label.starts_with(FIELD) && name_their_sides(one, two);
-    one == two || is_no_less || is_of_sides || is_measured && range(one).zip(range(two)).is_some_and(overlap)
+    let is_of_sides = || {
+        let field = label.strip_prefix(FIELD).map(name_words);
+        field.is_some_and(|name| words(&name).iter().any(|word| is_in(OF_SIDES, word)))
+            && name_their_sides(one, two)
+    };
+    one == two
+        || is_no_less
+        || is_of_sides()
+        || is_measured && range(one).zip(range(two)).is_some_and(overlap)
 }
 
-/// The label of a command's benchmark that holds the line that was measured, and its variables.
+/// The label of a command's benchmark that holds its variables and line, as the configuration states them.
 pub const RUN_LINE: &str = "run-line";
 
 /// The labels of a command's benchmark that hold the lines run before it was measured.

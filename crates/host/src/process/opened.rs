@@ -50,7 +50,7 @@ impl Opened {
 }
 
 /// The name of a file that never exists. A program that serves requests looks for it before each answer, so that
-/// [`super::ProgramSession::opened`] returns what it used since the one before.
+/// [`super::ProgramSession::used`] returns the files that it used since the one before.
 pub const END_OF_SECTION: &str = "/proc/benchgate/end-of-section";
 
 /// The notes of a supervisor about a program that is running.
@@ -214,8 +214,8 @@ impl Notes {
         self.pass_on(entries, &opened.used, is_complete);
     }
 
-    /// Passes the files that were used in the current section to benchgate, and begins another one, to which files belong that
-    /// were made in this one.
+    /// Passes the files that were used in the current section to benchgate, and begins another one, in which files that were made
+    /// in this one count as found.
     pub(super) fn end_section(&mut self, is_complete: bool) {
         let opened = std::mem::take(&mut self.opened);
         self.made.clear();

@@ -188,7 +188,7 @@ def _rows_of_tables(graph) -> dict[str, int]:
                 rows[selected] = min(max(dims[axis], 1), rows.get(selected, dims[axis]))
         elif node.op_type in ("Cast", "DequantizeLinear", "Identity") and node.input[0] in shapes:
             shapes[node.output[0]] = shapes[node.input[0]]
-        elif node.op_type in PASSED_ON and node.input[0] in origins:
+        elif node.op_type in PASSED_ON and node.input and node.input[0] in origins:
             origins[node.output[0]] = origins[node.input[0]]
         elif node.op_type not in HARMLESS:
             used_otherwise.update(origins[name] for name in node.input if name in origins)

@@ -168,19 +168,26 @@ impl BuiltFrom<'_> {
         true
     }
 
-    /// The finding that head's build looks at a source file that differs from base's, as `make` does for its time, but reads it
-    /// not, and both sides run the same program: it was committed, and is taken for a newer one.
+    /// The finding that head's processes run a committed program and that head's build looks at a source file that differs from
+    /// base's, as `make` does for its time, but doesn't read it: it takes the program for the newer one.
     async fn unread_change(&self, by_head: &Opened) -> Option<Lint> {
-        // git looks at all files.
-        if by_head.used.iter().any(|path| path.file_name().is_some_and(|name| name == "git")) {
+        let ((base, _), (head, of_head)) = (self.base, self.head);
+        let name = |path: &PathBuf| head.name_in_sources(self.host, path);
+        let is_made = |path: &Path| written(path).is_some_and(|at| head.was_building(at));
+        let is_committed = |path: &&PathBuf| is_program(path) && name(path).is_some() && !is_made(path);
+        // git looks at all files, so a build that runs it shows nothing.
+        let runs_git = by_head.used.iter().any(|path| path.file_name().is_some_and(|name| name == "git"));
+        if runs_git
+            || !of_head.opened.used.iter().any(|path| is_committed(&path))
+            || !self.runs_the_same().await
+        {
             return None;
         }
-        let (base, head) = (self.base.0, self.head.0);
-        let looked_at = by_head.read.iter().filter(|path| !by_head.used.contains(*path));
-        for name in looked_at.filter_map(|path| head.name_in_sources(self.host, path)) {
+        let source = |path: &PathBuf| compiled_from(path).unwrap_or_else(|| path.clone());
+        let used: BTreeSet<PathBuf> = by_head.used.iter().chain(&of_head.opened.used).map(source).collect();
+        for name in by_head.read.iter().filter(|path| !used.contains(*path)).filter_map(name) {
             let [of_base, of_head] = [base, head].map(|side| side.sources[0].join(&name));
-            let differs = of_base.is_file() && of_head.is_file() && !self.is_same(&of_base, &of_head).await;
-            if differs && !self.run().is_empty() && self.runs_the_same().await {
+            if of_base.is_file() && of_head.is_file() && !self.is_same(&of_base, &of_head).await {
                 return other_work(format!(
                     "head's build looks at `{}`, which differs from base's, but does not read it, and both sides run the \
                      same program",

@@ -1,7 +1,7 @@
 //! Detects a head whose build failed although it ended with success, because a script went on with another program: an
 //! older one would be measured.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
@@ -47,16 +47,19 @@ pub(super) async fn older_program(
     let at_base = |path: &PathBuf| {
         let name = head.name_in_sources(host, path)?;
         let at_base = base.sources[0].join(&name);
-        (size(&at_base).is_some() && !is_made(base, &at_base)).then_some((name, at_base))
+        let size = size(&at_base).filter(|_| !is_made(base, &at_base))?;
+        Some((size, (name, at_base)))
     };
     let used_by_head = head.build_files.iter().flat_map(|files| files.used.iter().chain(&files.removed));
-    let committed: Vec<(String, PathBuf)> =
-        used_by_head.chain(&of_head.opened.used).filter_map(at_base).collect();
+    let mut committed: BTreeMap<u64, BTreeSet<(String, PathBuf)>> = BTreeMap::new();
+    for (size, file) in used_by_head.chain(&of_head.opened.used).filter_map(at_base) {
+        committed.entry(size).or_default().insert(file);
+    }
     let mut older = None;
     for path in &of_head.opened.used {
         let found = content(path).await;
         let mut copied = None;
-        for (name, at_base) in committed.iter().filter(|(_, at_base)| size(at_base) == size(path)) {
+        for (name, at_base) in size(path).and_then(|size| committed.get(&size)).into_iter().flatten() {
             if found == content(at_base).await {
                 copied.get_or_insert(name);
             }

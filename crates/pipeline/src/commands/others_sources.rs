@@ -42,7 +42,7 @@ pub(super) async fn read_by_base(
     }
     let repository = Repository::open(&head.sources[1]);
     // Base's checkout has a repository of its own, which only shares the objects.
-    let is_heads = |repository: &Repository| opened.used.contains(&repository.root().join(".git/HEAD"));
+    let is_heads = |repository: &Repository| opened.used.contains(&repository.git_folder().join("HEAD"));
     if repository.as_ref().is_ok_and(is_heads) {
         let detail = format!("base's {what} read head's repository, so both sides may run head's code");
         return Some(Lint::new(LintCode::WorkloadChanged, detail));

@@ -7,26 +7,24 @@ const OF_DATES: &str = "Mon Tue Wed Thu Fri Sat Sun Jan Feb Mar Apr May Jun Jul 
 const OF_TIMES: &str = "ns us µs ms s sec secs second seconds min mins minutes h hours";
 
 /// Returns what a process printed, without what is not the same on both sides, or in any two runs, although the program
-/// does the same: paths, versions, hashes, times, and the numbers of lines with a date that are no results. A program that failed without an error may print
+/// does the same: paths, versions, hashes, times, and, in a line with a date, every number that is no result. A program that failed without an error may print
 /// nothing, or another text than base's.
 pub(super) fn said(printed: &str) -> String {
     const LONGEST: usize = 60;
     let is_digit = |c: char| c.is_ascii_digit();
     // In lower case, `may` and `sun` are words.
     let is_name = |word: &str| word.len() == 3 && is_in(OF_DATES, word);
-    let is_of_date = |word: &str| {
+    let is_clock = |word: &str| {
+        word.contains([':', '-'])
+            && word.starts_with(is_digit)
+            && word.chars().all(|c| is_digit(c) || "-:.,TZ".contains(c))
+    };
+    let dates = |word: &str| {
         let word = word.trim_matches(|c: char| !c.is_alphanumeric());
-        is_name(word) || ["AM", "PM", "am", "pm"].contains(&word)
+        is_name(word) || is_clock(word)
     };
-    let is_dated = |line: &str| {
-        line.split_whitespace().any(|word| {
-            let word = word.trim_matches(|c: char| !c.is_alphanumeric());
-            let is_clock = word.contains([':', '-'])
-                && word.starts_with(is_digit)
-                && word.chars().all(|c| is_digit(c) || "-:.TZ".contains(c));
-            is_name(word) || is_clock
-        })
-    };
+    let is_dated = |line: &str| line.split_whitespace().any(dates);
+    let is_of_date = |word: &str| dates(word) || ["AM", "PM", "am", "pm"].contains(&word);
     let bare = |word: &str| word.trim_matches(|c: char| !c.is_alphanumeric()).to_owned();
     // `checksum: 9f86d081`, but not `commit 9f86d081`.
     let is_checksum = |words: &[&str], at: usize| {
@@ -62,7 +60,7 @@ pub(super) fn said(printed: &str) -> String {
         };
         let is_dated = is_dated(line);
         let counts = |at: &usize| {
-            !is_dated || is_result(*at) || !words[*at].contains(is_digit) && !is_of_date(words[*at])
+            !is_dated || !is_of_date(words[*at]) && (is_result(*at) || !words[*at].contains(is_digit))
         };
         let kept = (0..words.len()).filter(is_said).filter(counts).map(|at| words[at]);
         kept.collect::<Vec<_>>().join(" ")
@@ -87,6 +85,8 @@ mod tests {
             ("read /tmp/a/10 in 3.5 ms", "read in ms"),
             ("2026-11-30 11:00:01 INFO accuracy 0.93", "INFO accuracy 0.93"),
             ("2026-11-30 11:00:01,123 [4711] INFO step 12 of 100 loss=0.5", "INFO step of loss=0.5"),
+            ("accuracy: 0.93 (2026-11-30)", "accuracy: 0.93"),
+            ("loss 0.5 [11:00:01]", "loss 0.5"),
             ("Mon Nov 30 11:00:01 PM UTC 2026", "UTC"),
             ("checksum: 9f86d081, commit 9f86d081", "checksum: 9f86d081, commit"),
             ("v1.2.3 done", "done"),
