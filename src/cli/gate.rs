@@ -102,7 +102,12 @@ pub fn run(args: &GateArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
             // invalid.
             Err(_) => args.measure.load().map(|config| (config.suite, config.github)).unwrap_or_default(),
         };
-        let github = args.post.over(configured);
+        let mut github = args.post.over(configured);
+        if github.check_run && !args.measure.is_whole_suite() {
+            terminal
+                .note("no check run is posted, because `--filter` or `--tag` left out a part of the suite");
+            github.check_run = false;
+        }
         if let Err(error) = &judged {
             terminal.error(error);
         }

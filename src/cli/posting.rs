@@ -6,7 +6,7 @@ use crate::config::{CommentWhen, GitHub};
 use crate::exit_code::ExitCode;
 use crate::github::{
     Check, Client, CommentRequest, Conclusion, GitHubError, GitHubEvent, GitHubToken, Job, Marker, Posted,
-    PullRequest, RetryPolicy, RunAttempt, Sha, WorkflowRun,
+    PostedCheck, PullRequest, RetryPolicy, RunAttempt, Sha, WorkflowRun,
 };
 use crate::model::{Verdict, shell_word};
 use crate::report::ResultSource;
@@ -265,8 +265,13 @@ impl PostingPlan {
         if let Some(check) = &self.check {
             let posted = situation.ask(async |client| client.check(check).await);
             let posted = allowed(posted, "check run", terminal)?;
-            if posted == Some(false) {
-                terminal.note("a later run has already posted its check run");
+            match posted {
+                Some(PostedCheck::Newer) => terminal.note("a later run has already posted its check run"),
+                Some(PostedCheck::Failed) => terminal.note(
+                    "the check run stays a failure, because another result of this attempt failed: run the job that failed \
+                     again",
+                ),
+                Some(PostedCheck::Posted) | None => {}
             }
             parts.check = posted.is_some();
         }

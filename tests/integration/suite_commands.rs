@@ -111,8 +111,8 @@ fn a_command_that_prints_the_time_of_an_operation_in_no_known_format_is_not_time
         world.run(["run"]).expect_code(0);
     }
     let fixed = "read 1024 MB at 500 MB/s, clip fps 30, see us-east/us, requests per second: off, as per US law, \
-         Throughput: 512 MB/s";
-    world.write("bench.sh", format!("sleep 0.01; echo '{fixed}'\n"));
+         Throughput: 512 MB/s\nsimulated latency: 12 ns\nlatency of the graph: 350 cycles\n| Data | Mean |";
+    world.write("bench.sh", format!("sleep 0.01; printf '{fixed}\\n'\n"));
     world.write("benchgate.toml", CONFIG.replace("format = \"google-benchmark-json\"\n", ""));
     world.run(["run"]).expect_code(0);
 }

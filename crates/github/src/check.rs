@@ -57,6 +57,17 @@ impl Check {
 struct CheckRun {
     id: u64,
     external_id: Option<String>,
+    conclusion: Option<String>,
+}
+
+/// The way in which a check run was posted, or the reason why it was not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PostedCheck {
+    Posted,
+    /// A later attempt has posted its own.
+    Newer,
+    /// Another result of the same attempt, such as that of another machine, has failed.
+    Failed,
 }
 
 /// Maximum number of POST attempts. After an attempt without a response, existing check runs are
@@ -64,17 +75,20 @@ struct CheckRun {
 const POSTS: u32 = 3;
 
 impl Client {
-    /// Posts a check run, or updates the one that an earlier attempt posted. Returns `false` if a later
-    /// attempt has already posted one.
+    /// Posts a check run, or updates the one that an earlier attempt posted. A failure is only replaced by another attempt.
     ///
     /// # Errors
     /// GitHub rejects a request, or it keeps failing.
-    pub async fn check(&self, check: &Check) -> Result<bool, GitHubError> {
+    pub async fn check(&self, check: &Check) -> Result<PostedCheck, GitHubError> {
         let path = self.path("check-runs");
         for post in 1..=POSTS {
             if let Some((known, marker)) = self.known(check).await? {
                 if marker.is_later_than(&check.marker) {
-                    return Ok(false);
+                    return Ok(PostedCheck::Newer);
+                }
+                let has_failed = known.conclusion.as_deref() == Some("failure");
+                if marker == check.marker && has_failed && check.conclusion != Conclusion::Failure {
+                    return Ok(PostedCheck::Failed);
                 }
                 let path = format!("{path}/{}", known.id);
                 let mut body = check.body();
@@ -82,17 +96,18 @@ impl Client {
                 if let Some(fields) = body.as_object_mut() {
                     fields.remove("head_sha");
                 }
-                return self.patch::<CheckRun>("update the check run", &path, &body).await.map(|_| true);
+                let updated = self.patch::<CheckRun>("update the check run", &path, &body).await;
+                return updated.map(|_| PostedCheck::Posted);
             }
             match self.post::<CheckRun>("post the check run", &path, &check.body()).await? {
-                Created::Confirmed(_) => return Ok(true),
+                Created::Confirmed(_) => return Ok(PostedCheck::Posted),
                 Created::Unconfirmed if post < POSTS => tokio::time::sleep(self.pause()).await,
                 Created::Unconfirmed => {}
             }
         }
         // The last attempt may have succeeded although its response was lost.
         if self.known(check).await?.is_some() {
-            return Ok(true);
+            return Ok(PostedCheck::Posted);
         }
         Err(GitHubError::Unreachable {
             what: "post the check run".to_owned(),

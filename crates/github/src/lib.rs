@@ -11,7 +11,7 @@ mod pull;
 mod webhook;
 mod workflow;
 
-pub use check::{Annotation, AnnotationLevel, Check, Conclusion, annotations, outputs};
+pub use check::{Annotation, AnnotationLevel, Check, Conclusion, PostedCheck, annotations, outputs};
 pub use client::{Client, GitHubError, GitHubToken, RetryPolicy};
 pub use comment::{CommentRequest, Issue, IssueChange, Marker, Posted};
 pub use event::{

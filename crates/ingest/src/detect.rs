@@ -307,7 +307,9 @@ pub fn time_of_an_operation(text: &str) -> Option<&str> {
             let is_timed = is_in(UNITS, &unit) || is_in("fps qps tps", &unit);
             let name = name_words(name);
             let named = |known: &str| words(&name).iter().any(|word| is_in(known, word));
-            (is_number && (named("tps") || is_timed && named("throughput latency"))).then(|| line.trim())
+            let is_measured = named("tps") || is_timed && named("throughput latency");
+            let is_computed = named("simulated modeled predicted estimated expected static target limit");
+            (is_number && is_measured && !is_computed).then(|| line.trim())
         })
     };
     // BenchmarkDotNet

@@ -82,6 +82,14 @@ impl Candidates {
         }
     }
 
+    /// The folder of the builds, whose name changes with the scripts that make them.
+    pub fn builds(&self) -> Option<&Path> {
+        match &self.source {
+            CandidateSource::Builds(builds) => Some(&builds.folder),
+            _ => None,
+        }
+    }
+
     /// The candidate as one side of a pair.
     pub fn side(&mut self, at: usize, name: SideName, terminal: &Terminal) -> Result<SideInput, Unusable> {
         let candidate = &self.list[at];
@@ -136,6 +144,9 @@ impl Candidates {
         let found = runtime::block_on(async |cancel| {
             Ok(toolchain::ensure(pin, &side.lock, &self.cache, progress.as_ref(), &cancel).await)
         })?;
+        if let (Err(_), CandidateSource::Builds(builds)) = (&found, &self.source) {
+            builds.forget(&pin.commit)?;
+        }
         found.map(drop).map_err(unusable)
     }
 }
@@ -245,16 +256,20 @@ const TIMEOUT: Duration = Duration::from_secs(4 * 3600);
 pub struct Builds {
     command: String,
     repository: PathBuf,
-    /// The folder for builds of this repository with this command.
+    /// The folder for builds of this repository with this command and the scripts that it names.
     folder: PathBuf,
 }
 
 impl Builds {
     pub fn new(command: &str, repository: &Path, cache: &Path) -> Self {
+        // A build of an earlier version of the script that the command names is another one.
+        let files = command.split_whitespace().map(|word| repository.join(word.trim_matches(['\'', '"'])));
+        let scripts = files.filter(|file| file.is_file()).filter_map(|file| std::fs::read(file).ok());
+        let names = [command.as_bytes().to_vec(), repository.as_os_str().as_encoded_bytes().to_vec()];
         let mut key = Sha256::new();
-        for part in [command.as_bytes(), repository.as_os_str().as_encoded_bytes()] {
+        for part in names.into_iter().chain(scripts) {
+            key.update((part.len() as u64).to_le_bytes());
             key.update(part);
-            key.update([0]);
         }
         let key = hex(&key.finalize()[..16]);
         Self {
@@ -276,6 +291,12 @@ impl Builds {
         }
         let version = format!("0+{}", short_commit(commit));
         Ok(Pin { version, commit: commit.to_owned(), source: ToolSource::Path(tree) })
+    }
+
+    /// Lets the next search build a commit again whose tools can't be used.
+    fn forget(&self, commit: &str) -> Result<(), Unusable> {
+        let done = self.folder.join(format!("{commit}.done"));
+        crate::files::if_exists(std::fs::remove_file(&done)).map(drop).map_err(|error| failed(&done, &error))
     }
 
     fn build(&self, commit: &str, tree: &Path) -> Result<(), Unusable> {

@@ -494,6 +494,7 @@ fn identity(args: &BisectArgs, candidates: &Candidates) -> Result<Vec<String>, C
     let mut identity: Vec<String> = candidates.list.iter().map(|candidate| candidate.id.clone()).collect();
     let config = &candidates.config;
     identity.push(format!("observe {}", args.observe.name()));
+    identity.extend(candidates.builds().map(|folder| format!("builds {}", folder.display())));
     identity.extend(args.measure.filter.iter().map(|filter| format!("filter {filter}")));
     // Changing the suite starts another search. Commits have their own configuration, but measurement
     // settings and policy come from this one.

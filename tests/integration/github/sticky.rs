@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use benchgate::github::{
-    Check, Client, CommentRequest, Conclusion, GitHubError, GitHubToken, Marker, Posted, RepositoryName,
-    RetryPolicy, RunAttempt, Sha,
+    Check, Client, CommentRequest, Conclusion, GitHubError, GitHubToken, Marker, Posted, PostedCheck,
+    RepositoryName, RetryPolicy, RunAttempt, Sha,
 };
 
 use super::double::{BOT, Double, Fault, TOKEN};
@@ -271,11 +271,18 @@ fn an_older_check_run_replaces_nothing_and_a_newer_one_updates_it() {
         page: None,
     };
     let post = |check: &Check| on(async { client(&double).check(check).await }).unwrap();
-    assert!(post(&check(8, 2, Conclusion::Failure)));
-    assert!(!post(&check(7, 3, Conclusion::Success)), "an older run");
-    assert!(!post(&check(8, 1, Conclusion::Success)), "an older attempt");
+    assert_eq!(post(&check(8, 2, Conclusion::Failure)), PostedCheck::Posted);
+    assert_eq!(post(&check(7, 3, Conclusion::Success)), PostedCheck::Newer, "an older run");
+    assert_eq!(post(&check(8, 1, Conclusion::Success)), PostedCheck::Newer, "an older attempt");
+    assert_eq!(
+        post(&check(8, 2, Conclusion::Success)),
+        PostedCheck::Failed,
+        "another machine of the attempt"
+    );
     assert_eq!(double.checks()[0]["conclusion"], "failure");
-    assert!(post(&check(9, 1, Conclusion::Success)));
+    assert_eq!(post(&check(9, 1, Conclusion::Success)), PostedCheck::Posted);
+    assert_eq!(post(&check(9, 1, Conclusion::Failure)), PostedCheck::Posted, "it failed on another machine");
+    assert_eq!(post(&check(9, 2, Conclusion::Success)), PostedCheck::Posted);
     assert_eq!((double.checks().len(), double.checks()[0]["conclusion"].as_str()), (1, Some("success")));
 }
 
