@@ -79,15 +79,17 @@ impl PreparedCommand {
             if finished.exit != Exit::Success {
                 return Ok(Some(failure(&finished, Some(log))));
             }
+            // A script can hide the exit status of a compiler.
+            self.note_errors(Line::Build, &finished.stderr_tail);
             files = files.zip(finished.opened.take()).map(|(mut files, of_line)| {
                 files.join(of_line);
                 files
             });
         }
         self.build_files = files;
-        // A script can hide the exit status of a compiler.
-        let said = std::fs::read(&log).map_err(PipelineError::io("read", &log))?;
-        self.note_errors(Line::Build, &String::from_utf8_lossy(&said));
+        // A build may remove it together with all untracked files.
+        let said = files::if_exists(std::fs::read(&log)).map_err(PipelineError::io("read", &log))?;
+        self.note_errors(Line::Build, &String::from_utf8_lossy(&said.unwrap_or_default()));
         Ok(None)
     }
 }

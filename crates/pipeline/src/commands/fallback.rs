@@ -34,46 +34,54 @@ pub(super) async fn older_program(
 ) -> Option<Lint> {
     let is_made = |side: &PreparedCommand, path: &Path| written(path).is_some_and(|at| side.was_building(at));
     let size = |path: &Path| path.metadata().ok().filter(Metadata::is_file).map(|found| found.len());
-    let content = async |path: &Path| host.digests.readable(path).await;
-    // Whether base's build makes it, by content.
-    let mut of_bases = BTreeMap::new();
-    for path in &of_base.opened.used {
-        *of_bases.entry(content(path).await).or_insert(false) |= is_made(base, path);
-    }
-    if !of_bases.values().any(|is_made| *is_made) {
+    // Files of other sizes need not be hashed.
+    let by_size = |paths: &mut dyn Iterator<Item = &PathBuf>| {
+        let mut found: BTreeMap<u64, Vec<PathBuf>> = BTreeMap::new();
+        for (size, path) in paths.filter_map(|path| Some((size(path)?, path))) {
+            found.entry(size).or_default().push(path.clone());
+        }
+        found
+    };
+    let used_by_base = || of_base.opened.used.iter();
+    let made_by_base = by_size(&mut used_by_base().filter(|path| is_made(base, path)));
+    if made_by_base.is_empty() {
         return None;
     }
+    let run_by_base = by_size(&mut used_by_base());
     // A script may change the times of the file in head's tree, or move it.
     let at_base = |path: &PathBuf| {
-        let name = head.name_in_sources(host, path)?;
-        let at_base = base.sources[0].join(&name);
-        let size = size(&at_base).filter(|_| !is_made(base, &at_base))?;
-        Some((size, (name, at_base)))
+        let at_base = base.sources[0].join(head.name_in_sources(host, path)?);
+        (at_base.is_file() && !is_made(base, &at_base)).then_some(at_base)
     };
     let used_by_head = head.build_files.iter().flat_map(|files| files.used.iter().chain(&files.removed));
-    let mut committed: BTreeMap<u64, BTreeSet<(String, PathBuf)>> = BTreeMap::new();
-    for (size, file) in used_by_head.chain(&of_head.opened.used).filter_map(at_base) {
-        committed.entry(size).or_default().insert(file);
-    }
-    let mut older = None;
-    for path in &of_head.opened.used {
-        let found = content(path).await;
-        let mut copied = None;
-        for (name, at_base) in size(path).and_then(|size| committed.get(&size)).into_iter().flatten() {
-            if found == content(at_base).await {
-                copied.get_or_insert(name);
+    let committed: BTreeSet<PathBuf> = used_by_head.chain(&of_head.opened.used).filter_map(at_base).collect();
+    let committed = by_size(&mut committed.iter());
+    let content = async |path: &Path| host.digests.readable(path).await;
+    let among = async |files: &BTreeMap<u64, Vec<PathBuf>>, path: &Path| {
+        for file in size(path).and_then(|size| files.get(&size)).into_iter().flatten() {
+            let [one, other] = [content(file).await, content(path).await];
+            if one.is_some() && one == other {
+                return Some(file.clone());
             }
         }
-        match (copied, of_bases.get(&found)) {
-            (_, Some(true)) => return None,
-            (None, _) if is_made(head, path) => return None,
-            (Some(name), None) => {
-                older.get_or_insert(name);
+        None
+    };
+    let mut older = None;
+    for path in &of_head.opened.used {
+        if among(&made_by_base, path).await.is_some() {
+            return None;
+        }
+        match among(&committed, path).await {
+            None if is_made(head, path) => return None,
+            Some(file) if among(&run_by_base, path).await.is_none() => {
+                older.get_or_insert(file);
             }
             _ => {}
         }
     }
-    let name = shown(older?);
+    let older = older?;
+    let name = older.strip_prefix(&base.sources[0]).unwrap_or(&older).to_string_lossy();
+    let name = shown(&name);
     other_work(format!(
         "head's processes use `{name}`, which base's commit contains too, and nothing that head's build makes"
     ))
