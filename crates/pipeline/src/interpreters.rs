@@ -18,6 +18,7 @@ use super::PipelineError;
 use super::cache::{Cache, package_digest};
 use super::host::Host;
 use super::stage::{StageFailure, Staged};
+use super::trace::is_library;
 
 const KIND: &str = "exporter";
 
@@ -204,12 +205,6 @@ impl ExportInterpreter {
         used.extend(self.libraries.iter().cloned());
         Some(used)
     }
-}
-
-/// Returns whether a path names a library: `libfoo.so.1`.
-pub(super) fn is_library(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    name.ends_with(".so") || name.contains(".so.")
 }
 
 fn is_hello(line: &str) -> bool {

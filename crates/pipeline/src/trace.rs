@@ -13,7 +13,6 @@ use std::path::{Component, Path, PathBuf};
 
 use super::PipelineError;
 use super::cache::{Cache, Digests, KeyBuilder, aside, write_json};
-use super::interpreters::is_library;
 use super::slots::Memo;
 use super::stage::{StageError, StageFailure, Staged};
 use benchgate_host::files::{self, without_parents};
@@ -350,6 +349,12 @@ pub(super) async fn file_state(path: &Path, digests: &Digests) -> Option<String>
 pub(super) fn is_made(folder: &Path) -> bool {
     folder.file_name().is_some_and(|name| name == ".git")
         || ["pyvenv.cfg", "CACHEDIR.TAG"].iter().any(|mark| folder.join(mark).is_file())
+}
+
+/// Returns whether a path names a library: `libfoo.so.1`.
+pub(super) fn is_library(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.ends_with(".so") || name.contains(".so.")
 }
 
 fn is_heard(name: &str) -> bool {

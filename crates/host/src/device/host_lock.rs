@@ -195,8 +195,15 @@ impl Place {
 
     /// The number of jobs that came earlier and still wait; 0 if the system does not show them.
     fn earlier(&self) -> usize {
-        let locks = std::fs::read_to_string("/proc/locks").unwrap_or_default();
-        self.file.metadata().map_or(0, |found| count_earlier(&locks, found.ino(), self.came))
+        let count = || {
+            let locks = std::fs::read_to_string("/proc/locks").unwrap_or_default();
+            self.file.metadata().map_or(0, |found| count_earlier(&locks, found.ino(), self.came))
+        };
+        // The kernel writes the list in parts, and can leave out a lock while others come and go.
+        match count() {
+            0 => count(),
+            found => found,
+        }
     }
 }
 
