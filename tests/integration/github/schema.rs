@@ -219,14 +219,17 @@ fn a_check_run_of_every_conclusion_is_one_that_github_describes() {
     let github = GitHub::start();
     let commits = github.world("GET", "/repos/bot/r/commits", TOKEN, &Value::Null);
     let head = Sha::parse(commits[0]["sha"].as_str().unwrap()).unwrap();
-    for conclusion in [Conclusion::Success, Conclusion::Failure, Conclusion::Neutral] {
+    for (attempt, conclusion) in
+        [Conclusion::Success, Conclusion::Failure, Conclusion::Neutral].into_iter().enumerate()
+    {
+        let attempt = attempt as u64 + 1;
         let check = Check {
             name: "benchgate: quickstart".into(),
             head: head.clone(),
             conclusion,
             title: "Pass: 1 of 1 benchmarks passed.".into(),
             summary: "### ✅ Pass".into(),
-            marker: Marker::new("quickstart", RunAttempt { run: 1, attempt: 1 }),
+            marker: Marker::new("quickstart", RunAttempt { run: 1, attempt }),
             page: Some("https://github.com/bot/r/actions/runs/1".into()),
         };
         on(async { client(&github).check(&check).await }).unwrap();
