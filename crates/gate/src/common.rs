@@ -87,14 +87,14 @@ impl Common {
         let after = spreads(&|row| {
             common.without(row, rows[row].stored, None).0.into_iter().map(|(_, cost)| cost).collect()
         });
-        let usual = median(&after)?;
+        let remaining = median(&after)?;
         let is_apart = |row: usize| {
             let sides =
                 before[row].zip(after[row]).filter(|_| rows[row].stored.len() >= SESSIONS_TO_BE_APART);
-            sides.is_some_and(|(before, after)| after > MOST_WIDENED * before.max(usual))
+            sides.is_some_and(|(before, after)| after > MOST_WIDENED * before.max(remaining))
         };
         let apart = (0..rows.len()).map(is_apart).collect();
-        (usual < median(&before)?).then_some(Self { apart, ..common })
+        (remaining < median(&before)?).then_some(Self { apart, ..common })
     }
 
     /// Returns the costs of a row, minus the common shift of the other rows in each session that has one.

@@ -52,7 +52,7 @@ fn of_compiler(line: &str) -> Option<&str> {
             let (before, rest) = (&line[..at], &line[at + word.len()..]);
             let (code, text) = rest.split_once(':')?;
             let begins = match *word {
-                // Of Python too, whose classes end like this.
+                // Names of Python's exceptions end with this word, such as `ValueError`.
                 "Error" => before.is_empty() || is_placed(before),
                 "fatal" => before == "ptxas ",
                 _ => {

@@ -259,7 +259,8 @@ pub fn time_of_an_operation(text: &str) -> Option<&str> {
         image images sample samples query queries inference inferences item items frame frames event events loop loops \
         transaction transactions dhrystones";
     const RATES: &str = "qps rps iops";
-    /// Headings of the tables of pytest-benchmark, hyperfine, divan, wrk, Catch2, benchdnn, STREAM and `openssl speed`, and the most important line of k6.
+    /// Headings of the tables of pytest-benchmark, hyperfine, divan, wrk, Catch2, benchdnn, STREAM and `openssl speed`,
+    /// and the most important line of k6.
     const HEADINGS: [&str; 9] = [
         "Name (time in",
         "Time (mean ± ",

@@ -67,7 +67,8 @@ struct Pool {
 /// A running interpreter and its own temporary folder.
 pub(super) struct ExportInterpreter {
     pub(super) session: ProgramSession,
-    /// Libraries that it has loaded. Later exports can use them without opening them again, so all of them count as used by each.
+    /// The libraries that it has loaded. Later exports can use them without opening them again, so each counts as a user
+    /// of all of them.
     libraries: BTreeSet<PathBuf>,
     /// The source folder from which it exports. An interpreter serves one side only, because that side's code
     /// may have changed its state.
@@ -186,7 +187,7 @@ impl Lease<'_> {
             serves: sources.to_owned(),
             _temporary: temporary,
         };
-        // Of what it opened so far, exports can only use the libraries.
+        // Exports use none of the files that the start opened, except for libraries.
         drop(interpreter.used());
         Ok(interpreter)
     }

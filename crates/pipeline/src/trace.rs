@@ -45,18 +45,16 @@ impl Heard {
     /// Adds the files that native code or child processes used.
     pub(super) fn add(&mut self, used: BTreeSet<PathBuf>, sources: &Path, known: &Sources) {
         let place = TracePlace::of_program(sources, sources);
-        let is_below = |path: &Path, mut folders: std::slice::Iter<'_, PathBuf>| {
-            let is_around = |folder: &Path| place.folders.iter().any(|it| it.starts_with(folder));
-            folders.any(|folder| path.starts_with(folder) && !is_around(folder))
+        let is_below = |path: &Path, folder: &Path| {
+            path.starts_with(folder) && !place.folders.iter().any(|sources| sources.starts_with(folder))
         };
-        let system: Vec<PathBuf> = SYSTEM.iter().map(PathBuf::from).collect();
         // Images and clusters keep models in these.
         let may_hold_models = |path: &Path| {
             ["/opt", "/usr/local", "/usr/share"].iter().any(|it| path.starts_with(it)) && !is_library(path)
         };
         let is_system = |path: &Path| {
-            is_below(path, self.environment.iter())
-                || is_below(path, system.iter()) && !may_hold_models(path)
+            self.environment.iter().any(|folder| is_below(path, folder))
+                || SYSTEM.iter().any(|folder| is_below(path, Path::new(folder))) && !may_hold_models(path)
                 || ["/run", "/var/cache", "/var/lib/sss"].iter().any(|it| path.starts_with(it))
         };
         // Each run has checkouts of its own, with a `.git` that names their folder.

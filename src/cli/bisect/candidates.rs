@@ -202,7 +202,7 @@ fn between(
     if let (Some(command), Some(folder)) = (&args.build, &args.build_repository) {
         let repository = Repository::open(folder)?;
         let line = repository.line(good, bad)?;
-        let builds = Builds::new(command, repository.root(), cache);
+        let builds = Builds::new(command, repository.root(), cache)?;
         return Ok((commits(line), CandidateSource::Builds(builds)));
     }
     match (release_order(good), release_order(bad)) {
@@ -261,22 +261,26 @@ pub struct Builds {
 }
 
 impl Builds {
-    pub fn new(command: &str, repository: &Path, cache: &Path) -> Self {
-        // A build of an earlier version of the script that the command names is another one.
-        let files = command.split_whitespace().map(|word| repository.join(word.trim_matches(['\'', '"'])));
-        let scripts = files.filter(|file| file.is_file()).filter_map(|file| std::fs::read(file).ok());
-        let names = [command.as_bytes().to_vec(), repository.as_os_str().as_encoded_bytes().to_vec()];
+    pub fn new(command: &str, repository: &Path, cache: &Path) -> Result<Self, CliError> {
         let mut key = Sha256::new();
-        for part in names.into_iter().chain(scripts) {
+        let mut add = |part: &[u8]| {
             key.update((part.len() as u64).to_le_bytes());
             key.update(part);
+        };
+        add(command.as_bytes());
+        add(repository.as_os_str().as_encoded_bytes());
+        // A build by an earlier version of a script that the command names is another one.
+        let words = command.split(|c: char| c.is_whitespace() || "'\"=;&|()".contains(c));
+        for file in words.map(|word| repository.join(word)).filter(|file| file.is_file()) {
+            let unread = |error| CliError::failed(format!("failed to read {}: {error}", file.display()));
+            add(&std::fs::read(&file).map_err(unread)?);
         }
         let key = hex(&key.finalize()[..16]);
-        Self {
+        Ok(Self {
             command: command.to_owned(),
             repository: repository.to_owned(),
             folder: cache.join("builds").join(key),
-        }
+        })
     }
 
     /// Builds a commit unless it was built before, and returns a pin of the result.
@@ -382,6 +386,20 @@ mod tests {
         let why = "iree-compile: Unknown command line argument '--iree-rocm-target=gfx942'.  Try: 'iree-compile --help'";
         assert_eq!(unknown(why).as_deref(), Some("--iree-rocm-target"));
         assert_eq!(unknown("error: failed to legalize"), None);
+    }
+
+    #[test]
+    fn a_build_by_a_changed_script_is_another_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let repository = folder.path();
+        let builds = |command: &str| Builds::new(command, repository, repository).unwrap().folder;
+        for command in ["./build.sh", "sh 'build.sh'", "JOBS=1 SCRIPT=build.sh; sh $SCRIPT"] {
+            std::fs::write(repository.join("build.sh"), "1").unwrap();
+            let first = builds(command);
+            assert_eq!(builds(command), first);
+            std::fs::write(repository.join("build.sh"), "2").unwrap();
+            assert_ne!(builds(command), first, "{command}");
+        }
     }
 
     #[test]

@@ -220,7 +220,8 @@ pub const VARIES: &str = "varies from ";
 const FILES_OF_A_FACT: usize = 3;
 
 /// Fields that name what a side wrote or ran, not what it worked on.
-const OF_SIDES: &str = "output outputs out outfile result results log filename program executable exe binary";
+const NAMED_BY_SIDE: &str =
+    "output outputs out outfile result results log filename program executable exe binary";
 
 /// Returns whether two values of a label are the same, name an output or a program of each side (`base.json`, `head.json`), or
 /// are measurements of similar size: the ranges would overlap if one were twice as large. A single run has one value.
@@ -242,7 +243,7 @@ fn is_alike(label: &str, one: &str, two: &str) -> bool {
     let is_no_less = label == STANDARD_OUTPUT && (one == SILENT || two != SILENT);
     let is_of_sides = || {
         let field = label.strip_prefix(FIELD).map(name_words);
-        field.is_some_and(|name| words(&name).iter().any(|word| is_in(OF_SIDES, word)))
+        field.is_some_and(|name| words(&name).iter().any(|word| is_in(NAMED_BY_SIDE, word)))
             && name_their_sides(one, two)
     };
     one == two

@@ -7,8 +7,8 @@ const OF_DATES: &str = "Mon Tue Wed Thu Fri Sat Sun Jan Feb Mar Apr May Jun Jul 
 const OF_TIMES: &str = "ns us µs ms s sec secs second seconds min mins minutes h hours";
 
 /// Returns what a process printed, without what is not the same on both sides, or in any two runs, although the program
-/// does the same: paths, versions, hashes, times, and, in a line with a date, every number that is no result. A program that failed without an error may print
-/// nothing, or another text than base's.
+/// does the same: paths, versions, hashes, times, and, in a line with a date, every number that is no result. A program
+/// that failed without an error may print nothing, or another text than base's.
 pub(super) fn said(printed: &str) -> String {
     const LONGEST: usize = 60;
     let is_digit = |c: char| c.is_ascii_digit();
